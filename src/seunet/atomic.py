@@ -1,0 +1,64 @@
+"""Files are written through here: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from seunet.errors import StorageError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that replaces it when the block ends well: part → fsync → replace.
+
+    A crash, a kill or a full disk at any moment leaves the old file (or none), never half a file.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    part = Path(name)
+    try:
+        yield part
+        _sync(part)
+        # mkstemp makes files private; a result is as readable as the user's umask says.
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
+        os.replace(part, path)
+        _sync(path.parent)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` to `path` atomically."""
+    with atomic_path(path) as part:
+        part.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 to `path` atomically."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    reason = error.strerror or str(error)
+    return StorageError(f"{path}: cannot be written ({reason}); free space or choose another place")

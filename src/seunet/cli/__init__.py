@@ -1,0 +1,1 @@
+"""Parse → call → print: the only room that prints, reads argv or exits."""
