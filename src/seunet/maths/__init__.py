@@ -1,0 +1,1 @@
+"""Pure functions of the paper: Gaussian derivatives, σ ranges, rescaling, fusion.  Knows torch and numpy only."""
