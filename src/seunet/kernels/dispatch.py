@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -82,7 +83,7 @@ def jet_convolution(
 
 def _order(coefficients: Tensor) -> int:
     """N from the size of the basis, (N + 1)(N + 2)/2."""
-    return (round((8 * coefficients.shape[0] + 1) ** 0.5) - 3) // 2
+    return (math.isqrt(8 * coefficients.shape[0] + 1) - 3) // 2
 
 
 def _fused(
@@ -108,7 +109,9 @@ def _fused(
     def slopes() -> Tensor:
         return tap_slopes(sigma, radii, order, discretisation)
 
-    result = fused.FusedJetConvolution.apply(source, weights, sigma, taps, radii, slopes)
+    result: Tensor = fused.FusedJetConvolution.apply(  # type: ignore[no-untyped-call]
+        source, weights, sigma, taps, radii, slopes
+    )
     if affine is not None:
         result = affine[0, ..., None, None] * result + affine[1, ..., None, None]
     return (result.relu() if relu else result).to(image.dtype)

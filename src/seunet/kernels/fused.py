@@ -1,4 +1,4 @@
-"""The CPU path: the fused loops of `strips.py` as one differentiable function of image, coefficients and σ."""
+"""The CPU path: the fused loops of `tasks.py` as one differentiable function of image, coefficients and σ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba import types
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seunet.kernels import strips, team
+from seunet.kernels import tasks, team
 
 _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""
@@ -25,6 +25,8 @@ _BLOCK = 256
 
 _TASKS = 16
 """How finely a call is cut at least, for an even load.  Fixed: results must not depend on the number of threads."""
+
+_VECTOR_BYTES = 64
 
 _scratch = threading.local()
 
@@ -53,17 +55,17 @@ class Filters:
 def _worker(dtype: torch.dtype, backward: bool) -> Callable[[int], None]:
     """The compiled worker as a C function; the first call compiles it or reads it from the cache on disk."""
     kind = types.float32 if dtype == torch.float32 else types.float64
-    address = strips.make_worker(kind, backward).address
+    address = tasks.make_worker(kind, backward).address
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
 
 def _scratch_address(workers: int, floats: int, dtype: torch.dtype) -> int:
     """Room for every worker, kept for the next call of this Python thread."""
-    size = workers * floats * dtype.itemsize
+    size = workers * floats * dtype.itemsize + _VECTOR_BYTES
     kept: np.ndarray[Any, Any] | None = getattr(_scratch, "buffer", None)
     if kept is None or kept.size < size:
         kept = _scratch.buffer = np.zeros(size, dtype=np.uint8)
-    return int(kept.ctypes.data)
+    return _round_up(int(kept.ctypes.data), _VECTOR_BYTES)
 
 
 def _round_up(number: int, multiple: int) -> int:
@@ -81,36 +83,37 @@ def _bands(batch: int, scales: int, height: int) -> int:
 
 
 def _run(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch.dtype, backward: bool) -> None:
-    if job[strips.JOB_TASKS] == 0:
+    if job[tasks.JOB_TASKS] == 0:
         return
-    workers = min(team.team_size(), job[strips.JOB_TASKS])
-    vector = np.zeros(strips.JOB_LENGTH + len(radii), dtype=np.intp)
-    vector[strips.JOB_LENGTH :] = radii
+    workers = min(team.team_size(), job[tasks.JOB_TASKS])
+    floats = _round_up(floats, _VECTOR_BYTES // dtype.itemsize)
+    vector = np.zeros(tasks.JOB_LENGTH + len(radii), dtype=np.intp)
+    vector[tasks.JOB_LENGTH :] = radii
     for place, value in job.items():
         vector[place] = value
-    vector[strips.JOB_SCRATCH] = _scratch_address(workers, floats, dtype)
-    vector[strips.JOB_SCRATCH_FLOATS] = floats
+    vector[tasks.JOB_SCRATCH] = _scratch_address(workers, floats, dtype)
+    vector[tasks.JOB_SCRATCH_FLOATS] = floats
     team.run(_worker(dtype, backward), vector.ctypes.data, workers)
 
 
 def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands: int) -> dict[int, int]:
     batch, input_scales, channels, height, width = image.shape
     return {
-        strips.JOB_TASKS: batch * len(filters.radii) * bands if height * width else 0,
-        strips.JOB_BANDS: bands,
-        strips.JOB_BATCH: batch,
-        strips.JOB_SCALES: len(filters.radii),
-        strips.JOB_INPUT_SCALES: input_scales,
-        strips.JOB_IN: channels,
-        strips.JOB_OUT: outputs,
-        strips.JOB_HEIGHT: height,
-        strips.JOB_WIDTH: width,
-        strips.JOB_ORDER: filters.order,
-        strips.JOB_BLOCK: _BLOCK,
-        strips.JOB_STRIP: strip,
-        strips.JOB_TAPS: filters.taps.data_ptr(),
-        strips.JOB_TAP_STRIDE: filters.taps.shape[2],
-        strips.JOB_IMAGE: image.data_ptr(),
+        tasks.JOB_TASKS: batch * len(filters.radii) * bands if height * width else 0,
+        tasks.JOB_BANDS: bands,
+        tasks.JOB_BATCH: batch,
+        tasks.JOB_SCALES: len(filters.radii),
+        tasks.JOB_INPUT_SCALES: input_scales,
+        tasks.JOB_IN: channels,
+        tasks.JOB_OUT: outputs,
+        tasks.JOB_HEIGHT: height,
+        tasks.JOB_WIDTH: width,
+        tasks.JOB_ORDERS: filters.order + 1,
+        tasks.JOB_BLOCK: _BLOCK,
+        tasks.JOB_STRIP: strip,
+        tasks.JOB_TAPS: filters.taps.data_ptr(),
+        tasks.JOB_TAP_STRIDE: filters.taps.shape[2],
+        tasks.JOB_IMAGE: image.data_ptr(),
     }
 
 
@@ -119,7 +122,7 @@ def convolve(image: Tensor, filters: Filters, coefficients: Tensor, affine: Tens
     batch, _, channels, height, width = image.shape
     scales, outputs, dtype = len(filters.radii), coefficients.shape[2], image.dtype
     result = image.new_empty(batch, scales, outputs, height, width)
-    orders, lanes, reach = filters.order + 1, 64 // dtype.itemsize, max(filters.radii)
+    orders, lanes, reach = filters.order + 1, _VECTOR_BYTES // dtype.itemsize, max(filters.radii)
     wide = min(_BLOCK, _round_up(width, lanes))
     padded = _round_up(outputs, 4)
     matrix = _padded_matrix(coefficients.reshape(filters.basis * channels, outputs))
@@ -128,16 +131,15 @@ def convolve(image: Tensor, filters: Filters, coefficients: Tensor, affine: Tens
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
     rows = strip + 2 * reach
     floats = (
-        (wide + 2 * reach + lanes)
+        (_round_up(wide + 2 * reach, lanes) + lanes)
         + orders * rows * wide * (1 if strip >= tallest else channels)
         + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
     )
     job = _common_job(image, filters, outputs, strip, bands) | {
-        strips.JOB_RESULT: result.data_ptr(),
-        strips.JOB_MATRIX: matrix.data_ptr(),
-        strips.JOB_MATRIX_WIDTH: padded,
-        strips.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),
-        strips.JOB_RELU: int(relu),
+        tasks.JOB_RESULT: result.data_ptr(),
+        tasks.JOB_MATRIX: matrix.data_ptr(),
+        tasks.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),
+        tasks.JOB_RELU: int(relu),
     }
     _run(job, filters.radii, floats, dtype, backward=False)
     return result
@@ -171,7 +173,7 @@ def gradients(
     wants_image, wants_coefficients, wants_sigma = wants
     batch, input_scales, channels, height, width = image.shape
     scales, outputs, dtype, basis = len(filters.radii), coefficients.shape[2], image.dtype, filters.basis
-    orders, lanes, reach = filters.order + 1, 64 // dtype.itemsize, max(filters.radii)
+    orders, lanes, reach = filters.order + 1, _VECTOR_BYTES // dtype.itemsize, max(filters.radii)
     wide = min(_BLOCK, _round_up(width, lanes))
     jet_rows, image_rows = _round_up(basis * outputs, 4), _round_up(channels, 4)
     # Parts are summed in a fixed order afterwards: the result does not depend on the number of threads.
@@ -186,19 +188,18 @@ def gradients(
     strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
     rows = strip + 2 * reach
     floats = (
-        max(wide + 2 * reach + lanes, 2 * orders * wide)
+        max(_round_up(wide + 2 * reach, lanes) + lanes, 2 * orders * wide)
         + kept * rows * wide
         + (jet_rows + 2 * image_rows) * (strip * wide + 2 * lanes)
     )
     job = _common_job(image, filters, outputs, strip, bands) | {
-        strips.JOB_SLOPES: 0 if filters.slopes is None else filters.slopes.data_ptr(),
-        strips.JOB_RESULT: 0 if image_part is None else image_part.data_ptr(),
-        strips.JOB_MATRIX: matrix.data_ptr(),
-        strips.JOB_MATRIX_WIDTH: image_rows,
-        strips.JOB_SPREAD: spread.data_ptr(),
-        strips.JOB_GRADIENT: gradient.data_ptr(),
-        strips.JOB_MATRIX_GRADIENT: 0 if matrix_part is None else matrix_part.data_ptr(),
-        strips.JOB_SIGMA_GRADIENT: 0 if sigma_part is None else sigma_part.data_ptr(),
+        tasks.JOB_SLOPES: 0 if filters.slopes is None else filters.slopes.data_ptr(),
+        tasks.JOB_RESULT: 0 if image_part is None else image_part.data_ptr(),
+        tasks.JOB_MATRIX: matrix.data_ptr(),
+        tasks.JOB_SPREAD: spread.data_ptr(),
+        tasks.JOB_GRADIENT: gradient.data_ptr(),
+        tasks.JOB_MATRIX_GRADIENT: 0 if matrix_part is None else matrix_part.data_ptr(),
+        tasks.JOB_SIGMA_GRADIENT: 0 if sigma_part is None else sigma_part.data_ptr(),
     }
     _run(job, filters.radii, floats, dtype, backward=True)
     if image_part is not None and input_scales == 1 and scales > 1:

@@ -43,7 +43,16 @@ def _make_even(radius_constant: int) -> Any:
 def _make_pair(radius_constant: int) -> Any:
     @jit
     def pair(
-        radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
+        radius: int,
+        source: Any,
+        at: int,
+        step: int,
+        taps: Any,
+        odd: int,
+        target: Any,
+        to: int,
+        apart: int,
+        count: int,
     ) -> None:
         reach = radius_constant if radius_constant > 0 else radius
         for c in range(0, count, lane_count(source)):
@@ -67,9 +76,7 @@ _pair_any, _pair_1, _pair_2, _pair_3, _pair_4, _pair_5, _pair_6, _pair_7, _pair_
 
 
 @jit
-def filter_even(  # noqa: C901 (a jump table)
-    radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int
-) -> None:
+def filter_even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:
     """target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
     if radius == 1:
         _even_1(radius, source, at, step, taps, target, to, count)
@@ -94,8 +101,17 @@ def filter_even(  # noqa: C901 (a jump table)
 
 
 @jit
-def filter_pair(  # noqa: C901 (a jump table)
-    radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
+def filter_pair(
+    radius: int,
+    source: Any,
+    at: int,
+    step: int,
+    taps: Any,
+    odd: int,
+    target: Any,
+    to: int,
+    apart: int,
+    count: int,
 ) -> None:
     """The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`,
     Σ_{t ≥ 1} taps[odd + t]·(f(c − t) − f(c + t)), into target[to + apart + c]: one reading of the source for both.
@@ -124,32 +140,28 @@ def filter_pair(  # noqa: C901 (a jump table)
 
 @jit
 def filter_orders(
-    radius: int,
-    orders: int,
-    source: Any,
-    at: int,
-    step: int,
-    taps: Any,
-    taps_at: int,
-    tap_stride: int,
-    target: Any,
-    to: int,
-    apart: int,
-    count: int,
+    bank: Any, orders: int, source: Any, at: int, step: int, target: Any, to: int, apart: int, count: int
 ) -> None:
-    """Derivatives 0 … orders − 1 of one row: order n into target[to + n·apart + c]."""
+    """Derivatives 0 … orders − 1 of one row by the filters of `bank`: order n into target[to + n·apart + c]."""
     for n in range(0, orders - 1, 2):
-        here = offset(taps, taps_at + n * tap_stride)
-        filter_pair(radius, source, at, step, here, tap_stride, target, to + n * apart, apart, count)
+        taps = offset(bank.taps, n * bank.tap_stride)
+        filter_pair(bank.radius, source, at, step, taps, bank.tap_stride, target, to + n * apart, apart, count)
     if orders % 2 == 1:
         n = orders - 1
-        here = offset(taps, taps_at + n * tap_stride)
-        filter_even(radius, source, at, step, here, target, to + n * apart, count)
+        taps = offset(bank.taps, n * bank.tap_stride)
+        filter_even(bank.radius, source, at, step, taps, target, to + n * apart, count)
 
 
 @jit
 def mix(
-    matrix: Any, width: int, depth: int, source: Any, source_stride: int, count: int, target: Any, target_stride: int
+    matrix: Any,
+    width: int,
+    depth: int,
+    source: Any,
+    source_stride: int,
+    count: int,
+    target: Any,
+    target_stride: int,
 ) -> None:
     """target[m, n] = Σ_k matrix[k, m] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors).
 
@@ -160,13 +172,21 @@ def mix(
     while n + 2 * lanes <= count:
         for m in range(0, width, 4):
             first, second = load(source, n), load(source, n + lanes)
-            a0, a1, a2, a3 = splat(matrix[m]), splat(matrix[m + 1]), splat(matrix[m + 2]), splat(matrix[m + 3])
+            a0, a1, a2, a3 = (
+                splat(matrix[m]),
+                splat(matrix[m + 1]),
+                splat(matrix[m + 2]),
+                splat(matrix[m + 3]),
+            )
             s00, s01 = multiply(a0, first), multiply(a0, second)
             s10, s11 = multiply(a1, first), multiply(a1, second)
             s20, s21 = multiply(a2, first), multiply(a2, second)
             s30, s31 = multiply(a3, first), multiply(a3, second)
             for k in range(1, depth):
-                first, second = load(source, k * source_stride + n), load(source, k * source_stride + n + lanes)
+                first, second = (
+                    load(source, k * source_stride + n),
+                    load(source, k * source_stride + n + lanes),
+                )
                 row = k * width + m
                 a0, a1, a2, a3 = (
                     splat(matrix[row]),
@@ -198,7 +218,14 @@ def mix(
 
 @jit
 def gram(
-    left: Any, left_rows: int, left_stride: int, right: Any, right_rows: int, right_stride: int, count: int, target: Any
+    left: Any,
+    left_rows: int,
+    left_stride: int,
+    right: Any,
+    right_rows: int,
+    right_stride: int,
+    count: int,
+    target: Any,
 ) -> None:
     """target[i, j] += Σ_n left[i, n] · right[j, n];  left_rows a multiple of 4, right_rows of 2."""
     lanes = lane_count(left)
@@ -212,7 +239,12 @@ def gram(
             s20, s21, s30, s31 = multiply(y2, x0), multiply(y2, x1), multiply(y3, x0), multiply(y3, x1)
             for n in range(lanes, count, lanes):
                 x0, x1 = load(right, r0 + n), load(right, r1 + n)
-                y0, y1, y2, y3 = load(left, l0 + n), load(left, l1 + n), load(left, l2 + n), load(left, l3 + n)
+                y0, y1, y2, y3 = (
+                    load(left, l0 + n),
+                    load(left, l1 + n),
+                    load(left, l2 + n),
+                    load(left, l3 + n),
+                )
                 s00, s01 = fused_multiply_add(y0, x0, s00), fused_multiply_add(y0, x1, s01)
                 s10, s11 = fused_multiply_add(y1, x0, s10), fused_multiply_add(y1, x1, s11)
                 s20, s21 = fused_multiply_add(y2, x0, s20), fused_multiply_add(y2, x1, s21)

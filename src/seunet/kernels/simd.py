@@ -111,9 +111,7 @@ def store_first(typing_context: Any, pointer: Any, index: Any, value: Any, count
         limit = _broadcast(builder, builder.trunc(arguments[3], lane), lanes.type)
         mask = builder.icmp_signed("<", lanes, limit)
         kind = ir.FunctionType(ir.VoidType(), [vector_type, vector_type.as_pointer(), lane, mask.type])
-        masked_store = cgutils.get_or_insert_function(
-            builder.module, kind, f"llvm.masked.store.{_suffix(value)}.p0"
-        )
+        masked_store = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.store.{_suffix(value)}.p0")
         where = _at(builder, arguments[0], arguments[1], value)
         builder.call(masked_store, [arguments[2], where, ir.Constant(lane, value.dtype.bitwidth // 8), mask])
         return context.get_dummy_value()

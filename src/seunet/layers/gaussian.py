@@ -36,9 +36,11 @@ class GaussianConv2d(nn.Module):
         discretisation: "sampled" (the paper's), "integrated" or "discrete".
         truncation: filters end at ⌈truncation · σ⌉ pixels.
 
-    α is drawn from N(0, 1/(C_in/γ · E)) where E is the mean energy Σ G^ij² summed over the jet and averaged over scales:
-    white noise of variance 1 comes out with variance 1 on average over the scales.
+    α is drawn from N(0, 1/(C_in/γ · E)), E = the energy Σ G^ij² of the whole jet, averaged over the scales: white noise
+    of variance 1 comes out with variance 1 on average over the scales.
     """
+
+    sigma_position: nn.Parameter | None
 
     def __init__(
         self,
@@ -124,22 +126,20 @@ class GaussianConv2d(nn.Module):
         """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`)."""
         features = self._checked(features)
         sigma = self.sigmas()
-        return jet_convolution(
-            features, self.coefficients, sigma, self.radii(sigma), self.discretisation, affine, relu
-        )
+        return jet_convolution(features, self.coefficients, sigma, self.radii(sigma), self.discretisation, affine, relu)
 
     def _checked(self, features: Tensor) -> Tensor:
-        rank, form = (4, "[batch, channels, height, width]") if self.lifting else (5, "[batch, scales, channels, height, width]")
-        if features.ndim != rank:
-            raise InputError(f"input of shape {list(features.shape)} must be {form}")
+        axes = "channels" if self.lifting else "scales, channels"
+        if features.ndim != (4 if self.lifting else 5):
+            raise InputError(f"input of shape {list(features.shape)} must be [batch, {axes}, height, width]")
         if not features.is_floating_point():
-            raise InputError(f"input of type {features.dtype} must be floating point; convert it, e.g. images.float() / 255")
+            raise InputError(f"input of type {features.dtype} must be floating point, e.g. images.float() / 255")
         if self.lifting:
             features = features[:, None]
         expected = (1 if self.lifting else self.scales, self.in_channels)
         if tuple(features.shape[1:3]) != expected:
             raise InputError(
-                f"input of shape {list(features.shape)} must have {expected[0]} scales and {expected[1]} channels a scale"
+                f"input of shape {list(features.shape)} must have {expected[0]} scales of {expected[1]} channels"
             )
         if features.shape[3] * features.shape[4] == 0:
             raise InputError(f"input of shape {list(features.shape)} has no pixels")

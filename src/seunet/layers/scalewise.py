@@ -25,9 +25,11 @@ class ScaleNorm2d(nn.Module):
         self.scales, self.channels, self.kind = scales, channels, kind
         self.norm = nn.BatchNorm2d(channels * scales if kind == "group" else channels)
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor, relu: bool = False) -> Tensor:
         flat = features.flatten(1, 2) if self.kind == "group" else features.flatten(0, 1)
-        return self.norm(flat).view(features.shape)  # type: ignore[no-any-return]
+        result: Tensor = self.norm(flat)
+        # In place before the view: autograd would copy the whole map for an in-place change of a view.
+        return (result.relu_() if relu else result).view(features.shape)
 
     def folded(self) -> Tensor | None:
         """a and b of y = a·x + b with the running statistics, [2, γ, C]; None while they are being learnt."""

@@ -29,7 +29,7 @@ def gaussian_derivative(order: int, x: Tensor, sigma: Tensor) -> Tensor:
     r"""σⁿ ∂ⁿG(x; σ)/∂xⁿ = (−1)ⁿ Heₙ(x/σ) G(x; σ),  G = exp(−x²/2σ²) / (σ√2π)."""
     z = x / sigma
     density = torch.exp(-z.square() / 2) / (sigma * math.sqrt(2 * math.pi))
-    return (-1) ** order * hermite(order, z) * density
+    return hermite(order, z) * density * (-1.0) ** order
 
 
 def _sampled(sigma: Tensor, reach: int, order: int) -> Tensor:
@@ -51,7 +51,7 @@ def _integrated(sigma: Tensor, reach: int, order: int) -> Tensor:
 def _discrete(sigma: Tensor, reach: int, order: int) -> Tensor:
     """Lindeberg's discrete analogue of the Gaussian and σⁿ times its central differences.
 
-    T(t; σ) = e^{−σ²} I_t(σ²) = (1/M) Σ_k exp(−σ²(1 − cos ω_k)) cos(ω_k t),  ω_k = 2πk/M; the sum is exact up to aliasing
+    T(t; σ) = e^{−σ²} I_t(σ²) = (1/M) Σ_k exp(−σ²(1 − cos ω_k)) cos(ω_k t),  ω_k = 2πk/M; exact up to aliasing
     at distance M.  Second differences for each two orders, (T(t + 1) − T(t − 1))/2 for an odd one.
     """
     longer = reach + order
@@ -139,4 +139,3 @@ def full_taps(half: Tensor) -> Tensor:
     """[…, order + 1, R + 1] → […, order + 1, 2R + 1]: h(−t) = (−1)ⁿ h(t)."""
     parity = torch.tensor([(-1.0) ** n for n in range(half.shape[-2])], dtype=half.dtype, device=half.device)
     return torch.cat([(parity[:, None] * half[..., 1:]).flip(-1), half], dim=-1)
-

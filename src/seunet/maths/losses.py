@@ -25,7 +25,9 @@ def scale_losses(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDE
     labelled = target != ignore_index
     if bool((labelled & ((target < 0) | (target >= classes))).any()):
         worst = int(target[labelled].max())
-        raise InputError(f"`target` holds class {worst}; the model knows 0 … {classes - 1} and {ignore_index} for ignore")
+        raise InputError(
+            f"`target` holds class {worst}; the model knows 0 … {classes - 1} and {ignore_index} for ignore"
+        )
     repeated = target.long()[:, None].expand(batch, scales, height, width).flatten(0, 1)
     losses = cross_entropy(logits.flatten(0, 1), repeated, ignore_index=ignore_index, reduction="none")
     total = losses.view(batch, scales, -1).sum((0, 2))

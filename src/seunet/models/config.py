@@ -46,7 +46,7 @@ class GaussianConfig(ModelConfig):
     order: int = Field(1, ge=0, le=MAX_ORDER)
     sigma: Literal["constrained", "fixed", "free", "free_from_one"] = "constrained"
     schedule: Literal["paper", "geometric"] = "paper"
-    sigma_base: float = Field(1.0, gt=0, le=16)
+    sigma_base: float = Field(0.7, gt=0, le=16)
     """Geometric schedule: the finest σ at every block."""
     sigma_ratio: float = Field(math.sqrt(2), gt=1, le=8)
     """Geometric schedule: between neighbouring scales."""

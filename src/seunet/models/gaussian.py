@@ -55,6 +55,11 @@ class SEUNet(ScaleUNet):
         """The scale convolutions from the image to the head: 18 in the paper's network."""
         return [module for module in self.modules() if isinstance(module, GaussianConv2d)]
 
+    @property
+    def factor(self) -> float:
+        """By how much the σ are larger than those the weights were trained with."""
+        return self.gaussian_layers()[0].factor
+
     def sigmas(self) -> Tensor:
         """σ of every layer and scale: [layers, γ]."""
         return torch.stack([layer.sigmas() for layer in self.gaussian_layers()])

@@ -5,7 +5,8 @@ What differs between the models is the convolution and how the scales are projec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -35,7 +36,7 @@ class ConvolutionBlock(nn.Module):
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             folded = None if torch.is_grad_enabled() else norm.folded()  # type: ignore[operator]
             if folded is None:
-                features = norm(convolution(features)).relu_()
+                features = norm(convolution(features), relu=True)
             else:
                 # Frozen statistics are an affine map, which the convolution applies while its result is in the cache.
                 features = convolution(features, affine=folded, relu=True)
@@ -55,6 +56,7 @@ class ScaleUNet(nn.Module):
 
     name: str
     config: ModelConfig
+    eta: nn.Parameter | None
 
     def __init__(
         self,
@@ -72,17 +74,20 @@ class ScaleUNet(nn.Module):
         super().__init__()
         self.in_channels, self.classes = in_channels, classes
         levels = len(widths) - 1
-        blocks: Callable[[int, int, int, bool], ConvolutionBlock] = lambda i, o, block, lifting: ConvolutionBlock(  # noqa: E731
-            [make_convolution(i, o, block, lifting), make_convolution(o, o, block, False)],
-            [ScaleNorm2d(o, scales=scales, kind=norm) for _ in range(2)],
-        )
+
+        def make_block(inputs: int, outputs: int, block: int, lifting: bool = False) -> ConvolutionBlock:
+            return ConvolutionBlock(
+                [make_convolution(inputs, outputs, block, lifting), make_convolution(outputs, outputs, block, False)],
+                [ScaleNorm2d(outputs, scales=scales, kind=norm) for _ in range(2)],
+            )
+
         self.pooling = Pooling(pooling)
-        self.encoder = nn.ModuleList([blocks(in_channels, widths[0], 0, True)])
-        self.encoder.extend(blocks(widths[n], widths[n + 1], n + 1, False) for n in range(levels))
+        self.encoder = nn.ModuleList([make_block(in_channels, widths[0], 0, lifting=True)])
+        self.encoder.extend(make_block(widths[n], widths[n + 1], n + 1) for n in range(levels))
         going_up = range(levels - 1, -1, -1)
         self.reducers = nn.ModuleList(SharedPointwise(widths[n + 1], widths[n]) for n in going_up)
         self.decoder = nn.ModuleList(
-            blocks(2 * widths[n], widths[n], levels + 1 + step, False) for step, n in enumerate(going_up)
+            make_block(2 * widths[n], widths[n], levels + 1 + step) for step, n in enumerate(going_up)
         )
         self.projection = projection
         self.heads = 1 if projection is not None else scales
@@ -105,7 +110,7 @@ class ScaleUNet(nn.Module):
             )
         if not images.is_floating_point():
             raise InputError(f"`images` of type {images.dtype} must be floating point, e.g. images.float() / 255")
-        features = self.encoder[0](images)
+        features: Tensor = self.encoder[0](images)
         skips = []
         for block in list(self.encoder)[1:]:
             skips.append(features)
@@ -116,6 +121,12 @@ class ScaleUNet(nn.Module):
             rising = upsample_to(reducer(features), *skip.shape[3:])
             features = block(torch.cat([skip, rising], dim=2))
         return features if self.projection is None else self.projection(features)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write `config.json` and `model.safetensors` into `folder`; `seunet.load(folder)` reads them."""
+        from seunet.models.files import save
+
+        save(self, folder)
 
     def head_weights(self) -> Tensor:
         """η̃, the weight of each head in the loss: [γ], sum 1."""
