@@ -1,0 +1,1 @@
+"""Pure functions: torch and numpy and nothing else."""
