@@ -149,6 +149,7 @@ def _term(
 ) -> _Term:
     """Gram matrices of bicubic readings at p + `after`, moved by whole pixels `before`; the mean over p."""
     positions = (torch.arange(_PHASES, dtype=torch.float64) + 0.5) * ratio - 0.5
+    positions = torch.cat([positions, -positions])  # left and right alike
     phases = positions - positions.floor()
     before = torch.cat([tap_before, delta_before])
     after = torch.cat([tap_after, delta_after])
@@ -158,7 +159,7 @@ def _term(
     distance = pixels - before[:, None] - reading[..., None]
     rows = _cubic(distance)
     covariance = correlation ** (pixels - pixels[:, None]).abs()
-    gram = torch.einsum("pik,kl,pjl->ij", rows, covariance, rows) / _PHASES
+    gram = torch.einsum("pik,kl,pjl->ij", rows, covariance, rows) / len(phases)
     count = len(tap_before)
     return _Term(gram[:count, :count], gram[:count, count:], torch.diagonal(gram[count:, count:]))
 
