@@ -51,7 +51,7 @@ def whole_numbers(*shape: int, dtype: torch.dtype) -> Tensor:
 def test_subsampling_then_filtering_is_exactly_filtering_then_subsampling(
     dtype: torch.dtype, size: tuple[int, int], scale: int, factor: int
 ) -> None:
-    # κ_s ⋆ (f ↓ r) = (κ_{rs} ⋆ f) ↓ r to the last bit, borders too: pixel n·r is in f just when n is in f ↓ r.
+    # κ_s ⋆ (f ↓ r) = (κ_{rs} ⋆ f) ↓ r to the last bit, borders too: pixel n·r is in f when n is in f ↓ r.
     layer = DiscreteScaleConv2d(2, 3, scales=[scale, scale * factor], lifting=True, dtype=dtype)
     with torch.no_grad():
         layer.weight.copy_(whole_numbers(3, 2, 9, dtype=dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import Tensor
@@ -22,12 +24,21 @@ SIZES = pytest.mark.parametrize("size", [(1, 1), (1, 9), (5, 2), (13, 17), (32, 
 Layer = type[SteerableConv2d] | type[DiscreteScaleConv2d]
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Thousands of tiny convolutions: threads would mostly wait for each other, longest on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def noise(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
 
 
 def directly(layer: ScaleConvolution, maps: Tensor) -> Tensor:
-    """The definition, without a convolution: every tap of every filter moves and weighs the zero-padded map."""
+    """The definition, without a convolution: each tap moves and weighs the zero-padded map."""
     bases = steerable_basis if isinstance(layer, SteerableConv2d) else discrete_bases
     filters = torch.einsum("ock,ksij->socij", layer.weight.detach().double(), bases(layer.scales))
     radius, (height, width) = filters.shape[-1] // 2, maps.shape[-2:]
