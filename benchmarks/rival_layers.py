@@ -29,6 +29,7 @@ from seunet.maths.disco import discrete_bases
 from seunet.maths.steerable import steerable_basis
 
 SCALES = (1, 2, 3, 4, 5)
+FRACTIONAL_SCALES = (1, 2**0.5, 2, 2**1.5, 4)
 LEVELS = ((256, 12), (128, 24), (64, 48), (32, 96), (16, 192))
 BATCH, ROUNDS, THREADS = 1, 7, 2
 RESULTS = Path(__file__).parent / "results" / "rival_layers.json"
@@ -74,6 +75,7 @@ def candidates(channels: int, size_px: int) -> dict[str, Callable[[], Tensor]]:
     sesn_padded = PaddedScaleConv2d(channels, steerable_basis(SCALES))
     disco_padded = PaddedScaleConv2d(channels, discrete_bases(SCALES))
     disco_polyphase = PolyphaseScaleConv2d(channels, channels)
+    disco_fractional = DiscreteScaleConv2d(channels, channels, scales=FRACTIONAL_SCALES)
 
     def sesn_up_to(widest_dense_filter: int) -> Tensor:
         with mock.patch.object(steerable, "WIDEST_DENSE_FILTER", widest_dense_filter):
@@ -87,6 +89,7 @@ def candidates(channels: int, size_px: int) -> dict[str, Callable[[], Tensor]]:
         "sesn, padded": lambda: sesn_padded(maps),
         "disco": lambda: disco(maps),
         "disco, polyphase": lambda: disco_polyphase(maps),
+        "disco, scales √2 apart": lambda: disco_fractional(maps),
         "disco, padded": lambda: disco_padded(maps),
     }
 
@@ -139,7 +142,7 @@ def print_row(row: dict[str, Any]) -> None:
     level = f"{row['size_px']:>4}² × {len(SCALES)}·{row['channels_per_scale']:<4}"
     forward = f"forward {row['forward_ms']:8.2f} ms = {row['forward_ratio']:5.2f} ×"
     step = f"forward + backward {row['step_ms']:8.2f} ms = {row['step_ratio']:5.2f} ×"
-    print(f"{level} {row['layer']:<20} {forward}   {step}", flush=True)
+    print(f"{level} {row['layer']:<23} {forward}   {step}", flush=True)
 
 
 def commit() -> str:
