@@ -2,9 +2,10 @@
 
     python -m benchmarks.rival_layers
 
-At each level of the U a plain convolution has 5·C channels, the scale layers five scales of C.  All ways of
-computing a layer are timed in turn within one run, so that a busy machine slows them alike; the figure is the
-median, with the fastest round beside it.  Far apart, they say that the machine was busy.  `padded` is the published form of both layers: one grouped convolution with 11×11 filters.
+At each level of the U a plain convolution has 5·C channels, the scale layers five scales of C.  A round runs
+every way of computing every layer once, so that a busy spell spoils a few rounds and not one layer; the
+figure is the median over rounds, with the fastest round beside it.  Far apart, they say that the machine was
+busy.  `padded` is the published form of both layers: one grouped convolution with 11×11 filters.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ FRACTIONAL_SCALES = (1, 2**0.5, 2, 2**1.5, 4)
 LEVELS = ((256, 12), (128, 24), (64, 48), (32, 96), (16, 192))
 BATCH, ROUNDS, THREADS = 1, 11, 2
 PLAIN = "plain 3×3"
+Key = tuple[int, int, str]
+"""Size in pixels, channels per scale, way of computing the layer."""
+
+Layers = dict[Key, Callable[[], Tensor]]
 RESULTS = Path(__file__).parent / "results" / "rival_layers.json"
 
 
@@ -104,39 +109,40 @@ def forward_and_backward(layer: Callable[[], Tensor]) -> None:
     torch.autograd.backward(layer().sum())
 
 
-def timed(
-    layers: dict[str, Callable[[], Tensor]], run: Callable[[Callable[[], Tensor]], None]
-) -> dict[str, list[float]]:
+def timed(layers: Layers, run: Callable[[Callable[[], Tensor]], None]) -> dict[Key, list[float]]:
     """Milliseconds of each layer in rounds in which every layer runs once; a round before them warms up."""
-    milliseconds: dict[str, list[float]] = {name: [] for name in layers}
+    milliseconds: dict[Key, list[float]] = {key: [] for key in layers}
     for _ in range(ROUNDS + 1):
-        for name, layer in layers.items():
+        for key, layer in layers.items():
             start = time.perf_counter()
             run(layer)
-            milliseconds[name].append(1000 * (time.perf_counter() - start))
-    return {name: times[1:] for name, times in milliseconds.items()}
+            milliseconds[key].append(1000 * (time.perf_counter() - start))
+    return {key: times[1:] for key, times in milliseconds.items()}
 
 
-def figures(what: str, times: dict[str, list[float]], name: str) -> dict[str, float]:
+def figures(what: str, times: dict[Key, list[float]], key: Key) -> dict[str, float]:
     """Median, its ratio to the plain convolution's, and the same of the fastest round."""
-    median, fastest = statistics.median(times[name]), min(times[name])
+    plain = times[key[0], key[1], PLAIN]
+    median, fastest = statistics.median(times[key]), min(times[key])
     return {
         f"{what}_ms": round(median, 2),
-        f"{what}_ratio": round(median / statistics.median(times[PLAIN]), 2),
+        f"{what}_ratio": round(median / statistics.median(plain), 2),
         f"{what}_fastest_ms": round(fastest, 2),
-        f"{what}_fastest_ratio": round(fastest / min(times[PLAIN]), 2),
+        f"{what}_fastest_ratio": round(fastest / min(plain), 2),
     }
 
 
 def measure() -> list[dict[str, Any]]:
-    rows = []
+    layers: Layers = {}
     for size_px, channels in LEVELS:
-        layers = candidates(channels, size_px)
-        forward, step = timed(layers, forward_only), timed(layers, forward_and_backward)
-        for name in layers:
-            level = {"size_px": size_px, "channels_per_scale": channels, "layer": name}
-            rows.append(level | figures("forward", forward, name) | figures("step", step, name))
-            print_row(rows[-1])
+        for name, layer in candidates(channels, size_px).items():
+            layers[size_px, channels, name] = layer
+    forward, step = timed(layers, forward_only), timed(layers, forward_and_backward)
+    rows = []
+    for key in layers:
+        level = {"size_px": key[0], "channels_per_scale": key[1], "layer": key[2]}
+        rows.append(level | figures("forward", forward, key) | figures("step", step, key))
+        print_row(rows[-1])
     return rows
 
 
