@@ -68,6 +68,7 @@ def test_a_scene_twice_as_large_moves_to_twice_the_scale_to_the_sampling_error(
         ((), "`orders` (=()) must hold at least one pair"),
         (((0, -1),), "`orders` (=((0, -1),)) must hold pairs of whole numbers from 0 to 8"),
         (((9, 0),), "`orders` (=((9, 0),)) must hold pairs of whole numbers from 0 to 8"),
+        ((1, 0), "`orders` (=(1, 0)) must hold pairs of whole numbers from 0 to 8"),
         (((1, 0, 0),), "`orders` (=((1, 0, 0),)) must hold pairs of whole numbers from 0 to 8"),
         (((1.5, 0),), "`orders` (=((1.5, 0),)) must hold pairs of whole numbers from 0 to 8"),
     ],

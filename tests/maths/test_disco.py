@@ -9,7 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seunet.maths.disco import commutation_error, dilated_deltas, discrete_bases, discrete_basis
+from seunet.maths.disco import (
+    _discrete_basis,
+    commutation_error,
+    dilated_deltas,
+    discrete_bases,
+    discrete_basis,
+)
 
 
 def interpolated_deltas(scale: float, mode: str) -> Tensor:
@@ -136,6 +142,14 @@ def test_the_basis_has_the_symmetry_of_the_square() -> None:
     basis = discrete_basis(2.5).unflatten(0, (3, 3))
     torch.testing.assert_close(basis, basis.transpose(0, 1).transpose(2, 3))
     torch.testing.assert_close(basis, basis.flip(0, 2))
+
+
+def test_a_basis_is_computed_once() -> None:
+    before = _discrete_basis.cache_info().misses
+    for _ in range(3):
+        discrete_basis(1.37)
+        discrete_bases((1.37, 1.37))
+    assert _discrete_basis.cache_info().misses == before + 1
 
 
 def test_it_is_the_same_on_every_call_and_safe_to_write_to() -> None:

@@ -70,7 +70,11 @@ class SteerableConv2d(ScaleConvolution):
 
 def _checked_orders(orders: Orders) -> Orders:
     for pair in orders:
-        if len(pair) != 2 or not all(isinstance(n, int) and 0 <= n <= MAX_ORDER for n in pair):
+        if (
+            not isinstance(pair, tuple)
+            or len(pair) != 2
+            or not all(isinstance(n, int) and 0 <= n <= MAX_ORDER for n in pair)
+        ):
             raise InputError(f"`orders` (={orders!r}) must hold pairs of whole numbers from 0 to {MAX_ORDER}")
     if not orders:
         raise InputError("`orders` (=()) must hold at least one pair")
