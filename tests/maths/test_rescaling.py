@@ -35,5 +35,5 @@ def test_a_scale_must_be_positive_and_finite(scale: float) -> None:
 
 
 def test_a_scale_that_leaves_less_than_a_pixel_is_refused() -> None:
-    with pytest.raises(InputError, match="scale 0.1 leaves less than one pixel of a 4×100 image"):
+    with pytest.raises(InputError, match=r"scale 0\.1 leaves less than one pixel of a 4×100 image"):
         rescale(torch.zeros(1, 1, 4, 100), 0.1)

@@ -112,7 +112,7 @@ def test_impossible_intervals_are_refused(lower: tuple[float, ...], upper: tuple
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf])
 def test_a_factor_must_be_positive_and_finite(factor: float) -> None:
-    with pytest.raises(InputError, match="`factor` .* must be a positive number"):
+    with pytest.raises(InputError, match=r"`factor` .* must be a positive number"):
         equal_range(0, 2.5, 5).scaled(factor)
 
 
