@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -40,10 +41,10 @@ def test_parameters_are_those_of_the_paper_or_of_the_account_in_the_docs(
 def test_the_parameters_of_seunet_are_what_the_layers_sum_up_to() -> None:
     """α: 3·c·c′ a layer; norm: 2·5·c a layer; shared 1×1 with bias; head; 18·5 σ; 5 η."""
     widths = [12, 24, 48, 96, 192]
-    blocks = [(3, 12), *zip(widths, widths[1:], strict=False), *((2 * c, c) for c in reversed(widths[:-1]))]
+    blocks = [(3, 12), *pairwise(widths), *((2 * c, c) for c in reversed(widths[:-1]))]
     coefficients = sum(3 * (i * o + o * o) for i, o in blocks)
     norms = sum(2 * 2 * 5 * o for _, o in blocks)
-    reducers = sum(deep * c + c for c, deep in zip(widths, widths[1:], strict=False))
+    reducers = sum(deep * c + c for c, deep in pairwise(widths))
     assert coefficients + norms + reducers + (12 * 2 + 2) + 18 * 5 + 5 == 366_841
 
 

@@ -51,7 +51,7 @@ class SteerableConv2d(ScaleConvolution):
         self.orders = orders
         for index, taps in enumerate(steerable_taps(self.scales, max(rows + columns))):
             # [basis, column orders, k]: ψ_n of each function, in the place of its column order m.
-            placed = F.one_hot(torch.tensor(columns)).to(taps)[:, :, None] * taps[list(rows)][:, None]
+            placed = F.one_hot(torch.tensor(columns), max(columns) + 1).to(taps)[:, :, None] * taps[list(rows)][:, None]
             self.register_buffer(f"column_taps_{index}", placed.to(self.weight), persistent=False)
             row_taps = taps[: max(columns) + 1]
             self.register_buffer(f"row_taps_{index}", row_taps.to(self.weight), persistent=False)
