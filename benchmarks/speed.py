@@ -53,7 +53,7 @@ def training_step(model: ScaleUNet, shape: tuple[int, ...]) -> Callable[[], None
 
     def run() -> None:
         optimiser.zero_grad()
-        model.loss(model(images), target).backward()
+        torch.autograd.backward(model.loss(model(images), target))
         optimiser.step()
 
     return run
