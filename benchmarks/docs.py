@@ -73,10 +73,10 @@ def speed_tables() -> str:
     bound, forward = report["arithmetic_256"], report["forward"]["1×3×256×256"]["seunet"]["fastest_ms"]
     parts.append(
         f"**What remains.** A 256² forward pass has {bound['mixing_gmac']} billion multiply-adds of mixing and "
-        f"{bound['filtering_gmac']} of filtering (mirrored taps counted once). At the rate of a large matrix product "
-        f"here, {bound['matrix_product_gmac_per_second']} billion a second, that is {bound['bound_ms']} ms; the fastest "
-        f"pass took {forward:.0f} ms. The rest is pooling, upsampling and concatenation, which torch does at the speed of "
-        "memory, and the filtering, whose limit is its loads and not its arithmetic."
+        f"{bound['filtering_gmac']} of filtering (mirrored taps counted once). At the rate of a large matrix product, "
+        f"{bound['matrix_product_gmac_per_second']} billion a second here, they take {bound['bound_ms']} ms; the "
+        f"fastest pass took {forward:.0f} ms. The rest is pooling, upsampling and concatenation, at the speed "
+        "of memory, and the filtering, whose limit is its loads and not its arithmetic."
     )
     parts.append(source(report))
     return "\n\n".join(parts)

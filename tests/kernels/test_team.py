@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seunet.kernels import team
+from seunet.kernels import tasks, team
 from seunet.layers import GaussianConv2d
 
 
@@ -75,6 +75,19 @@ def test_without_an_openmp_runtime_the_pool_gives_the_same_bits(monkeypatch: pyt
     monkeypatch.setattr(team, "_openmp_parallel", lambda: None)
     for ours, theirs in zip(forward_and_backward(layer, image), expected, strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_the_cache_on_disk_follows_every_file_of_the_loops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = tasks.source_digest()
+    for name in tasks.COMPILED_FILES:
+        (tmp_path / name).write_bytes((Path(tasks.__file__).parent / name).read_bytes())
+    monkeypatch.setattr(tasks, "__file__", str(tmp_path / "tasks.py"))
+    assert tasks.source_digest() == before
+    for name in tasks.COMPILED_FILES:
+        original = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(original + b"\n")
+        assert tasks.source_digest() != before, name
+        (tmp_path / name).write_bytes(original)
 
 
 def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from seunet.kernels.simd import (
     subtract,
 )
 
-jit = numba.njit(nogil=True, error_model="numpy", cache=True)
-"""No GIL: a team of threads runs these.  The compiled code is kept on disk."""
+jit = numba.njit(nogil=True, error_model="numpy")
+"""No GIL: a team of threads runs these.  Not cached one by one: `tasks.make_worker` keeps the whole on disk."""
 
 
 def _make_even(radius_constant: int) -> Any:
