@@ -1,0 +1,127 @@
+"""`seunet data …`: prepare a data set, verify one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from seunet.errors import SeunetError
+
+if TYPE_CHECKING:
+    from seunet.data.plan import Plan
+    from seunet.data.prepare import Progress
+
+EXIT_PART = 5
+
+app = typer.Typer(help="Prepare data sets and verify prepared ones.", no_args_is_help=True)
+prepare_app = typer.Typer(help="Bring a data set into the one form that training and evaluation read.", no_args_is_help=True)
+app.add_typer(prepare_app, name="prepare")
+
+SOURCE = typer.Argument(..., metavar="SRC", help="The folder that the archives were extracted to.")
+DEST = typer.Argument(..., metavar="DEST", help="A new or empty folder for the prepared set.")
+WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
+STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
+VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of training patients held out.")
+SEED = typer.Option(0, "--seed", help="Seed of the draw of patients.")
+MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say.")
+STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
+WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")
+SKIP = typer.Option(False, "--skip-errors", help="Leave out images with faults, list them, exit with 5.")
+PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
+
+
+@prepare_app.command("monuseg")
+def prepare_monuseg(
+    source: Path = SOURCE,
+    dest: Path = DEST,
+    window: int | None = WINDOW,
+    stride: int | None = STRIDE,
+    validation: float = VALIDATION,
+    seed: int = SEED,
+    clip: bool = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."),
+    mpp: float | None = MPP,
+    stain: str | None = STAIN,
+    workers: int | None = WORKERS,
+    overwrite: bool = OVERWRITE,
+    skip_errors: bool = SKIP,
+    progress: bool = PROGRESS,
+) -> None:
+    """MoNuSeg: the folders “MoNuSeg 2018 Training Data” and “MoNuSegTestData”, or one of them, in SRC.
+
+    Example: seunet data prepare monuseg downloads/ prepared/monuseg
+    """
+    from seunet.data.monuseg import plan_monuseg
+    from seunet.data.plan import Settings
+
+    settings = Settings(
+        window_px=window or 400,
+        stride_px=stride or 200,
+        validation=validation,
+        seed=seed,
+        clip=clip,
+        mpp=mpp,
+        stain=stain,
+    )
+    _check(source, dest)
+    _carry_out(plan_monuseg(source, dest, settings), dest, workers, overwrite, skip_errors, progress)
+
+
+def _check(source: Path, dest: Path) -> None:
+    from seunet.data.claim import check_places
+
+    check_places(source, dest)
+
+
+def _carry_out(
+    plan: Plan, dest: Path, workers: int | None, overwrite: bool, skip_errors: bool, show: bool
+) -> None:
+    """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
+    from seunet.data.prepare import FaultsError, prepare
+    from seunet.data.summary import summary_lines
+
+    started = time.monotonic()
+    try:
+        with _progress(show) as progress:
+            prepared = prepare(
+                plan, dest, workers=workers, overwrite=overwrite, skip_errors=skip_errors, progress=progress
+            )
+    except FaultsError as error:
+        _print_faults(error.faults)
+        raise typer.Exit(error.exit_code) from None
+    for line in summary_lines(prepared.manifest):
+        print(line)
+    if prepared.resumed:
+        print(f"{prepared.resumed} of {len(prepared.manifest.images)} images were finished before")
+    print(f"prepared in {time.monotonic() - started:.1f} s: {dest}")
+    if prepared.faults:
+        _print_faults(prepared.faults)
+        raise typer.Exit(EXIT_PART)
+
+
+def _print_faults(faults: list[SeunetError]) -> None:
+    for fault in faults:
+        print(f"seunet: {' '.join(str(fault).split())}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(show: bool) -> Iterator[Progress | None]:
+    """A bar with rate and time left on a terminal, plain lines elsewhere, nothing on request."""
+    if not show:
+        yield None
+    elif not sys.stderr.isatty():
+        yield lambda done, total, name: print(f"[{done}/{total}] {name}", file=sys.stderr)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("starting", total=None)
+            yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)

@@ -1,0 +1,104 @@
+"""Whose is DEST?  A folder is written to only if it is empty, ours and unfinished, or given up with --overwrite."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from seunet.atomic import write_text
+from seunet.data.jobs import Job
+from seunet.data.manifest import MANIFEST, Manifest, canonical_json, read_manifest
+from seunet.data.raster import read_image, sha256
+from seunet.errors import InputError, StorageError
+
+WORK = ".work"
+KINDS = ("image", "mask", "instances")
+
+
+def check_places(source: Path, dest: Path) -> None:
+    """SRC and DEST must not lie in each other: sources are never written to."""
+    inner, outer = source.resolve(), dest.resolve()
+    if inner == outer or outer in inner.parents or inner in outer.parents:
+        raise InputError(f"{dest}: DEST and SRC ({source}) lie in each other; choose a DEST apart from SRC")
+
+
+def claim(dest: Path, whole: str, overwrite: bool) -> Manifest | None:
+    """Make `dest` ours; the manifest if it is this very set already."""
+    if dest.exists() and not dest.is_dir():
+        raise InputError(f"{dest}: is a file; choose a folder for DEST")
+    try:
+        entries = sorted(entry.name for entry in dest.iterdir()) if dest.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"{dest}: cannot be read ({error.strerror}); check its permissions") from error
+    mark = dest / WORK / "claim"
+    if mark.is_file() and mark.read_text() == whole and MANIFEST not in entries:
+        return None
+    if MANIFEST in entries and not overwrite:
+        manifest = read_manifest(dest)
+        if manifest.fingerprint == whole:
+            shutil.rmtree(dest / WORK, ignore_errors=True)
+            return manifest
+        raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
+    if entries and not overwrite:
+        what = "an unfinished run with other files or options" if mark.is_file() else f"something else ({entries[0]})"
+        raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
+    _clear(dest)
+    write_text(mark, whole)
+    return None
+
+
+def note_finished(dest: Path, job: Job, mark: str, record: dict[str, Any]) -> None:
+    """Remember that an image is done."""
+    write_text(dest / WORK / f"{job['name']}.json", canonical_json({"mark": mark, "record": record}))
+
+
+def finished_before(dest: Path, job: Job, mark: str) -> dict[str, Any] | None:
+    """The record of an image that was finished before the same way, if its files are still what it says."""
+    path = dest / WORK / f"{job['name']}.json"
+    if not path.is_file():
+        return None
+    entry = json.loads(path.read_text(encoding="utf-8"))
+    record: dict[str, Any] = entry["record"]
+    if entry["mark"] != mark:
+        return None
+    for kind in KINDS:
+        if record[kind] is not None:
+            file = dest / record[kind]["path"]
+            if not file.is_file() or sha256(read_image(file)) != record[kind]["sha256"]:
+                return None
+    return record
+
+
+def finish(dest: Path) -> None:
+    """The manifest is written: forget the records."""
+    shutil.rmtree(dest / WORK, ignore_errors=True)
+
+
+def _clear(dest: Path) -> None:
+    """Remove what an earlier run wrote, and nothing else: other people's files stay."""
+    paths: set[str] = set()
+    with suppress(InputError):
+        for image in read_manifest(dest).images:
+            paths |= {file.path for file in (image.image, image.mask, image.instances) if file is not None}
+    for entry in sorted((dest / WORK).glob("*.json")):
+        record = json.loads(entry.read_text(encoding="utf-8"))["record"]
+        paths |= {record[kind]["path"] for kind in KINDS if record[kind] is not None}
+    try:
+        for path in sorted(paths):
+            _inside(dest, path).unlink(missing_ok=True)
+        (dest / MANIFEST).unlink(missing_ok=True)
+        if (dest / WORK).is_dir():
+            shutil.rmtree(dest / WORK)
+    except OSError as error:
+        raise StorageError(f"{dest}: cannot be overwritten ({error.strerror}); check its permissions") from error
+
+
+def _inside(dest: Path, path: str) -> Path:
+    """A listed path, which must lie in the folder that lists it."""
+    file = (dest / path).resolve()
+    if dest.resolve() not in file.parents:
+        raise InputError(f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand")
+    return file
