@@ -20,18 +20,25 @@ if TYPE_CHECKING:
 EXIT_PART = 5
 
 app = typer.Typer(help="Prepare data sets and verify prepared ones.", no_args_is_help=True)
-prepare_app = typer.Typer(help="Bring a data set into the one form that training and evaluation read.", no_args_is_help=True)
+prepare_app = typer.Typer(
+    help="Bring a data set into the one form that training and evaluation read.", no_args_is_help=True
+)
 app.add_typer(prepare_app, name="prepare")
 
 SOURCE = typer.Argument(..., metavar="SRC", help="The folder that the archives were extracted to.")
 DEST = typer.Argument(..., metavar="DEST", help="A new or empty folder for the prepared set.")
+PREPARED = typer.Argument(..., metavar="DEST", help="A prepared set.")
 WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
 STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
 VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of training patients held out.")
 SEED = typer.Option(0, "--seed", help="Seed of the draw of patients.")
-MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say.")
+MPP = typer.Option(
+    None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say."
+)
 STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
-WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores.")
+WORKERS = typer.Option(
+    None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores."
+)
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")
 SKIP = typer.Option(False, "--skip-errors", help="Leave out images with faults, list them, exit with 5.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -45,7 +52,9 @@ def prepare_monuseg(
     stride: int | None = STRIDE,
     validation: float = VALIDATION,
     seed: int = SEED,
-    clip: bool = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."),
+    clip: bool = typer.Option(
+        False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."
+    ),
     mpp: float | None = MPP,
     stain: str | None = STAIN,
     workers: int | None = WORKERS,
@@ -125,3 +134,26 @@ def _progress(show: bool) -> Iterator[Progress | None]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("starting", total=None)
             yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
+
+
+@app.command("verify")
+def verify_set(
+    folder: Path = PREPARED,
+    progress: bool = PROGRESS,
+) -> None:
+    """Check sizes, codes, hashes, leaks between splits, empty masks and mpp: a line for each finding.
+
+    Example: seunet data verify prepared/monuseg
+    """
+    from seunet.data.manifest import read_manifest
+    from seunet.data.verify import verify
+
+    with _progress(progress) as show:
+        findings = verify(folder, show)
+    for finding in findings:
+        print(finding)
+    faults = sum(not finding.note for finding in findings)
+    if faults:
+        print(f"seunet: {folder}: {faults} faults", file=sys.stderr)
+        raise typer.Exit(2)
+    print(f"{folder}: {len(read_manifest(folder).images)} images, no faults")

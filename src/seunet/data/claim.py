@@ -1,4 +1,4 @@
-"""Whose is DEST?  A folder is written to only if it is empty, ours and unfinished, or given up with --overwrite."""
+"""Whose is DEST?  It is written to only if empty, ours and unfinished, or given up with --overwrite."""
 
 from __future__ import annotations
 
@@ -41,9 +41,15 @@ def claim(dest: Path, whole: str, overwrite: bool) -> Manifest | None:
         if manifest.fingerprint == whole:
             shutil.rmtree(dest / WORK, ignore_errors=True)
             return manifest
-        raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
+        raise InputError(
+            f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST"
+        )
     if entries and not overwrite:
-        what = "an unfinished run with other files or options" if mark.is_file() else f"something else ({entries[0]})"
+        what = (
+            "an unfinished run with other files or options"
+            if mark.is_file()
+            else f"something else ({entries[0]})"
+        )
         raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
     _clear(dest)
     write_text(mark, whole)
@@ -93,12 +99,16 @@ def _clear(dest: Path) -> None:
         if (dest / WORK).is_dir():
             shutil.rmtree(dest / WORK)
     except OSError as error:
-        raise StorageError(f"{dest}: cannot be overwritten ({error.strerror}); check its permissions") from error
+        raise StorageError(
+            f"{dest}: cannot be overwritten ({error.strerror}); check its permissions"
+        ) from error
 
 
 def _inside(dest: Path, path: str) -> Path:
     """A listed path, which must lie in the folder that lists it."""
     file = (dest / path).resolve()
     if dest.resolve() not in file.parents:
-        raise InputError(f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand")
+        raise InputError(
+            f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand"
+        )
     return file

@@ -21,9 +21,9 @@ from seunet.limits import MAX_JOB_BYTES, MAX_JOB_SECONDS
 
 
 class Outcome(NamedTuple):
-    """What became of the job at `index`: a record, or an error."""
+    """What became of the job number `number`: a record, or an error."""
 
-    index: int
+    number: int
     record: dict[str, Any] | None
     error: SeunetError | None
     peak_bytes: int
@@ -77,7 +77,9 @@ class Worker:
             selector.register(stdout, selectors.EVENT_READ)
             while not received.endswith(b"\n"):
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    return InputError(f"not decoded within {self.limit_seconds:g} s; export it again or leave it out")
+                    return InputError(
+                        f"not decoded within {self.limit_seconds:g} s; export it again or leave it out"
+                    )
                 chunk = os.read(stdout.fileno(), 1 << 16)
                 if not chunk:
                     return self._death()
@@ -123,7 +125,9 @@ def run_jobs(
 
     def work() -> None:
         worker: Worker | None = None
-        with suppress(queue.Empty, OSError, ValueError):  # no job left, no process to be had, or stopped from outside
+        with suppress(
+            queue.Empty, OSError, ValueError
+        ):  # no job left, no process to be had, or stopped from outside
             while not ending.is_set():
                 index = todo.get_nowait()
                 if worker is None or not worker.alive:
@@ -154,7 +158,9 @@ def _collect(done: queue.SimpleQueue[Outcome | None], expected: int, running: in
             continue
         running -= 1
         if not running and expected:
-            raise ResourceError(f"{expected} images left and no worker process could be run; use fewer --workers")
+            raise ResourceError(
+                f"{expected} images left and no worker process could be run; use fewer --workers"
+            )
 
 
 def _fault(text: str, exit_code: int, name: str) -> SeunetError:

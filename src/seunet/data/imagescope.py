@@ -1,8 +1,8 @@
 """ImageScope XML → rings of vertices.  XML is parsed here and nowhere else.
 
-The file is streamed through expat: no tree is built, a document type declaration ends the reading, and bytes, depth,
-regions and vertices have ceilings.  What cannot be painted as drawn is an error that names the region, never skipped;
-the one exception are traces of fewer than three vertices (a slip of the pen), which are counted.
+The file is streamed through expat: no tree is built, a document type declaration ends the reading, and bytes,
+depth, regions and vertices have ceilings.  What cannot be painted as drawn is an error that names the region,
+never skipped; traces of fewer than three vertices (a slip of the pen) are the one exception, and are counted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def parse_annotation(data: bytes, name: str) -> Annotation:
             parser.feed(data[start : start + CHUNK_BYTES])
         parser.close()
     except DefusedXmlException as error:
-        raise InputError(f"{name}: declares a document type, which annotations never need; remove the DTD") from error
+        raise InputError(
+            f"{name}: declares a document type, which annotations never need; remove the DTD"
+        ) from error
     except (ParseError, LookupError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -87,10 +89,14 @@ class _Reader:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         path = self._path
         if not path and tag != "Annotations":
-            raise InputError(f"{self.name}: starts with <{tag[:40]}>, not <Annotations>; it is not an ImageScope file")
+            raise InputError(
+                f"{self.name}: starts with <{tag[:40]}>, not <Annotations>; it is not an ImageScope file"
+            )
         path.append(tag)
         if len(path) > MAX_XML_DEPTH:
-            raise InputError(f"{self.name}: more than {MAX_XML_DEPTH} nested elements; it is not an ImageScope file")
+            raise InputError(
+                f"{self.name}: more than {MAX_XML_DEPTH} nested elements; it is not an ImageScope file"
+            )
         if "Regions" in path[:-1] and tag not in INSIDE_REGIONS:
             raise InputError(f"{self.name} {self._where()}: unknown element <{tag[:40]}>; correct the file")
         if tag == "Annotations":
@@ -131,17 +137,25 @@ class _Reader:
         kind = attributes.get("Type", "0")
         if kind != "0":
             shape = REGION_TYPES.get(kind, f"type {kind[:20]}")
-            raise InputError(f"{self.name} region {self._label}: is a {shape}, not an outline; redraw or delete it")
+            raise InputError(
+                f"{self.name} region {self._label}: is a {shape}, not an outline; redraw or delete it"
+            )
         if attributes.get("NegativeROA", "0") not in ("0", ""):
-            raise InputError(f"{self.name} region {self._label}: is a negative region (a hole); redraw or delete it")
+            raise InputError(
+                f"{self.name} region {self._label}: is a negative region (a hole); redraw or delete it"
+            )
         self._vertices = []
 
     def _add_vertex(self, attributes: dict[str, str]) -> None:
         if self._path[-2:-1] != ["Vertices"] or "Region" not in self._path:
-            raise InputError(f"{self.name} {self._where()}: a vertex lies outside <Vertices>; correct the file")
+            raise InputError(
+                f"{self.name} {self._where()}: a vertex lies outside <Vertices>; correct the file"
+            )
         self._vertex_total += 1
         if self._vertex_total > MAX_VERTICES:
-            raise InputError(f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image")
+            raise InputError(
+                f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image"
+            )
         where = f"region {self._label} vertex {len(self._vertices) + 1}"
         values = []
         for axis in ("X", "Y"):

@@ -1,9 +1,9 @@
 """The prepared form: `manifest.json` and the files it lists.
 
-    DEST/manifest.json      everything below, with hashes, windows and decisions
-    DEST/images/NAME.png    8-bit RGB
-    DEST/masks/NAME.png     8-bit class codes with a palette: opens in colour, reads as codes; 255 is ignore
-    DEST/instances/NAME.png 16-bit instance numbers, where the source has instances
+DEST/manifest.json      everything below, with hashes, windows and decisions
+DEST/images/NAME.png    8-bit RGB
+DEST/masks/NAME.png     8-bit class codes with a palette: opens in colour, reads as codes; 255 is ignore
+DEST/instances/NAME.png 16-bit instance numbers, where the source has instances
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Manifest(_Frozen):
 
     def window_counts(self) -> dict[str, int]:
         """Windows by split."""
-        counts = Counter(self.images[row[0]].split for row in self.windows.rows)
+        counts: Counter[str] = Counter(self.images[row[0]].split for row in self.windows.rows)
         return {split: counts[split] for split in SPLITS if counts[split]}
 
     def class_areas(self) -> dict[str, dict[str, int]]:

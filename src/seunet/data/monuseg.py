@@ -52,7 +52,9 @@ def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
     outlines, xml_faults = files_by_stem(xml_folder, (".xml",))
     names, faults = pair(images, outlines, image_folder.name, xml_folder.name)
     found = [
-        Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)")
+        Found(
+            name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)"
+        )
         for name in names
     ]
     return found, image_faults + xml_faults + faults

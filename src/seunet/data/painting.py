@@ -62,7 +62,9 @@ def check_mpp(mpp: float, where: str) -> float:
     """`mpp` if a light microscope can have taken it."""
     low, high = MPP_RANGE
     if not low <= mpp <= high:
-        raise InputError(f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; pass --mpp with the right value")
+        raise InputError(
+            f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; pass --mpp with the right value"
+        )
     return mpp
 
 
@@ -73,8 +75,8 @@ def _check_vertices(region: Region, name: str, height: int, width: int, *, clip:
     if distance[worst] > SLACK_PX and not clip:
         x, y = region.ring[worst]
         raise InputError(
-            f"{name} region {region.label}: vertex {worst + 1} ({x:g}, {y:g}) lies {distance[worst]:.0f} px outside "
-            f"the {width}×{height} image; pass --clip or correct the file"
+            f"{name} region {region.label}: vertex {worst + 1} ({x:g}, {y:g}) lies {distance[worst]:.0f} px "
+            f"outside the {width}×{height} image; pass --clip or correct the file"
         )
     return int(np.count_nonzero(distance))
 
@@ -82,9 +84,8 @@ def _check_vertices(region: Region, name: str, height: int, width: int, *, clip:
 def _sentences(counts: dict[str, int], short: list[str], unseen: list[str]) -> list[str]:
     sentences = []
     if counts["clipped_vertices"]:
-        sentences.append(
-            f"{counts['clipped_vertices']} vertices of {counts['clipped_regions']} regions beyond the image: clipped"
-        )
+        of = f"{counts['clipped_vertices']} vertices of {counts['clipped_regions']} regions"
+        sentences.append(f"{of} beyond the image: clipped")
     if counts["overlap_px"]:
         sentences.append(f"{counts['overlap_px']} pixels in several regions: given to the first")
     if short:

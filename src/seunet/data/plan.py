@@ -1,4 +1,4 @@
-"""What a reader of a published layout hands to `prepare`: settings, files found, jobs, faults met on the way."""
+"""What a reader of a layout hands to `prepare`: settings, files found, jobs, faults met on the way."""
 
 from __future__ import annotations
 

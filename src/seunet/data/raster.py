@@ -1,7 +1,7 @@
 """Rasters are decoded and encoded here and nowhere else.
 
-A file is read once: the bytes that are hashed are the bytes that are decoded.  Headers are checked before a pixel is
-allocated, and what would change silently (16 bits cut to 8, transparency, CMYK) is refused by name.
+A file is read once: the bytes that are hashed are the bytes that are decoded.  Headers are checked before a
+pixel is allocated, and what would change silently (16 bits cut to 8, transparency, CMYK) is refused by name.
 """
 
 from __future__ import annotations
@@ -63,9 +63,13 @@ def read_limited(path: Path, limit_bytes: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(limit_bytes + 1)
     except OSError as error:
-        raise InputError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
+        raise InputError(
+            f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions"
+        ) from error
     if len(data) > limit_bytes:
-        raise InputError(f"{path.name}: larger than {limit_bytes:,} bytes; it is not the file meant, or must be split")
+        raise InputError(
+            f"{path.name}: larger than {limit_bytes:,} bytes; it is not the file meant, or must be split"
+        )
     return data
 
 
@@ -101,7 +105,9 @@ def decode_rgb(data: bytes, name: str) -> Decoded:
         if image.mode == "P" and "transparency" not in image.info:
             _pixels(image, name)
             return Decoded(np.asarray(image.convert("RGB")), ["palette expanded to RGB"])
-        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first")
+        raise InputError(
+            f"{name}: colour mode {_mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first"
+        )
 
 
 def decode_codes(data: bytes, name: str) -> Decoded:
@@ -122,11 +128,13 @@ def decode_codes(data: bytes, name: str) -> Decoded:
             pixels = _pixels(image, name)
             if image.mode == "RGB" and _bits(image) == 8 and (pixels == pixels[..., :1]).all():
                 return Decoded(np.ascontiguousarray(pixels[..., 0]), ["three equal channels read as one"])
-        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; a mask has one channel of whole-number codes")
+        raise InputError(
+            f"{name}: colour mode {_mode_name(image.mode)}; a mask has one channel of whole-number codes"
+        )
 
 
 def encode_png(pixels: IntArray, palette: Sequence[Sequence[int]] | None = None) -> bytes:
-    """PNG bytes of RGB, 8- or 16-bit pixels; with a palette the codes stay the pixel values and show in colour."""
+    """PNG bytes of RGB, 8- or 16-bit pixels; with a palette, codes stay the values and show in colour."""
     image = Image.fromarray(pixels)
     if palette is not None:
         image.putpalette([channel for colour in palette for channel in colour])
@@ -150,9 +158,13 @@ def _opened(data: bytes, name: str) -> Image.Image:
             image = Image.open(io.BytesIO(data), formats=FORMATS)
             frames = getattr(image, "n_frames", 1)
     except Image.DecompressionBombError as error:
-        raise InputError(f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images") from error
+        raise InputError(
+            f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images"
+        ) from error
     except DECODE_FAULTS as error:
-        raise InputError(f"{name}: not a readable PNG, TIFF or JPEG ({_reason(error)}); export it again") from error
+        raise InputError(
+            f"{name}: not a readable PNG, TIFF or JPEG ({_reason(error)}); export it again"
+        ) from error
     width, height = image.size
     if width * height > MAX_IMAGE_PIXELS:
         raise InputError(
@@ -169,20 +181,30 @@ def _pixels(image: Image.Image, name: str) -> IntArray:
             warnings.simplefilter("ignore")
             image.load()
     except DECODE_FAULTS as error:
-        raise InputError(f"{name}: broken or cut short ({_reason(error)}); copy or download it again") from error
+        raise InputError(
+            f"{name}: broken or cut short ({_reason(error)}); copy or download it again"
+        ) from error
     return np.array(image)
 
 
 def _bits(image: Image.Image) -> int:
     """Bits of a channel as stored: Pillow cuts 16-bit RGB to 8 without a word, but its raw mode tells."""
-    raw = str(image.tile[0].args) if image.tile else ""
+    tile = getattr(image, "tile", None)
+    raw = str(tile[0]) if tile else ""
     if ";16" in raw or image.mode.startswith("I"):
         return 16
     return 32 if image.mode == "F" else 8
 
 
 def _mode_name(mode: str) -> str:
-    names = {"L": "grey", "LA": "grey with alpha", "1": "1-bit", "F": "32-bit float", "I": "32-bit", "P": "palette"}
+    names = {
+        "L": "grey",
+        "LA": "grey with alpha",
+        "1": "1-bit",
+        "F": "32-bit float",
+        "I": "32-bit",
+        "P": "palette",
+    }
     return names.get(mode, mode)
 
 

@@ -1,7 +1,7 @@
 """The process that opens files of unknown origin: one JSON line in, one JSON line out.
 
-`python -m seunet.data.worker LIMIT_BYTES`, started by crew.py.  It caps its own memory; its time is the parent's to
-cap, by killing it.  Nothing is pickled, and a crash here is a line of text there.
+`python -m seunet.data.worker LIMIT_BYTES`, started by crew.py.  It caps its own memory; its time is the
+parent's to cap, by killing it.  Nothing is pickled, and a crash here is a line of text there.
 """
 
 from __future__ import annotations

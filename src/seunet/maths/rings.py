@@ -1,8 +1,8 @@
 r"""Closed rings of vertices → pixels, by the pixel-centre rule.
 
-The centre of the pixel in row r, column c is the point (x = c, y = r).  It belongs to a ring if the ring's winding
-number around it is not zero, or if it lies on the ring.  Not zero, rather than odd: a ring that was traced twice, or
-that crosses itself as hand-drawn outlines do, still covers what it encloses.
+The centre of the pixel in row r, column c is the point (x = c, y = r).  It belongs to a ring if the ring's
+winding number around it is not zero, or if it lies on the ring.  Not zero, rather than odd: a ring that was
+traced twice, or that crosses itself as hand-drawn outlines do, still covers what it encloses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHUNK_CROSSINGS = 2_000_000
 
 
 class Patch(NamedTuple):
-    """The covered pixels of a ring: `covered` [height, width] with its top-left pixel at (`row`, `column`)."""
+    """The pixels of a ring: `covered` [height, width], its top-left pixel at (`row`, `column`)."""
 
     row: int
     column: int
@@ -29,8 +29,8 @@ class Patch(NamedTuple):
 def ring_pixels(ring: FloatArray, height_px: int, width_px: int) -> Patch:
     """The pixels of a height_px × width_px image whose centre is inside or on `ring` [vertices, (x, y)].
 
-    Scan lines: an edge that crosses the line y = r upwards adds +1 to the winding number of every centre to its left
-    in that row, downwards −1.  Edges are half-open in y, so a vertex on a scan line counts once.
+    Scan lines: an edge that crosses the line y = r upwards adds +1 to the winding number of every centre to
+    its left in that row, downwards −1.  Edges are half-open in y, so a vertex on a scan line counts once.
     """
     x, y = ring[:, 0], ring[:, 1]
     top, bottom = _span(y, height_px)
