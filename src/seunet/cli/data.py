@@ -36,6 +36,20 @@ MPP = typer.Option(
     None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say."
 )
 STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
+MIN_ANNOTATED = typer.Option(0.5, "--min-annotated", metavar="SHARE", help="Windows with less are left out.")
+INSTITUTIONS = typer.Option(
+    None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split."
+)
+KIND = typer.Option(
+    "classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean."
+)
+CLASS_MAP = typer.Option(
+    None, "--class-map", metavar="CSV", help="Columns code,class; class “ignore” is special."
+)
+INSTANCE_CLASS = typer.Option("nucleus", "--instance-class", metavar="NAME", help="Class of all instances.")
+PATTERN = typer.Option(None, "--patient-pattern", metavar="REGEX", help="Its one group is the patient.")
+TABLE = typer.Option(None, "--table", metavar="CSV", help="Columns image[,patient][,split][,mpp].")
+TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Share of patients in the test split.")
 WORKERS = typer.Option(
     None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores."
 )
@@ -70,8 +84,8 @@ def prepare_monuseg(
     from seunet.data.plan import Settings
 
     settings = Settings(
-        window_px=window or 400,
-        stride_px=stride or 200,
+        window_px=400 if window is None else window,
+        stride_px=200 if stride is None else stride,
         validation=validation,
         seed=seed,
         clip=clip,
@@ -80,6 +94,90 @@ def prepare_monuseg(
     )
     _check(source, dest)
     _carry_out(plan_monuseg(source, dest, settings), dest, workers, overwrite, skip_errors, progress)
+
+
+@prepare_app.command("bcss")
+def prepare_bcss(
+    source: Path = SOURCE,
+    dest: Path = DEST,
+    window: int | None = WINDOW,
+    stride: int | None = STRIDE,
+    min_annotated: float = MIN_ANNOTATED,
+    test_institutions: str | None = INSTITUTIONS,
+    validation: float = VALIDATION,
+    seed: int = SEED,
+    mpp: float | None = MPP,
+    stain: str | None = STAIN,
+    workers: int | None = WORKERS,
+    overwrite: bool = OVERWRITE,
+    skip_errors: bool = SKIP,
+    progress: bool = PROGRESS,
+) -> None:
+    """BCSS: the folders “rgbs_colorNormalized” (or “rgb”) and “masks” in SRC, with gtruth_codes.tsv.
+
+    Example: seunet data prepare bcss 0_Public-data-Amgad2019_0.25MPP/ prepared/bcss
+    """
+    from seunet.data.bcss import TEST_INSTITUTIONS, plan_bcss
+    from seunet.data.plan import Settings
+
+    settings = Settings(
+        window_px=window or 512,
+        stride_px=stride or window or 512,
+        min_annotated=min_annotated,
+        validation=validation,
+        seed=seed,
+        mpp=mpp,
+        stain=stain,
+    )
+    sites = (
+        TEST_INSTITUTIONS if test_institutions is None else tuple(test_institutions.replace(",", " ").split())
+    )
+    _check(source, dest)
+    _carry_out(plan_bcss(source, dest, settings, sites), dest, workers, overwrite, skip_errors, progress)
+
+
+@prepare_app.command("folder")
+def prepare_folder(
+    source: Path = SOURCE,
+    dest: Path = DEST,
+    kind: str = KIND,
+    class_map: Path | None = CLASS_MAP,
+    instance_class: str = INSTANCE_CLASS,
+    patient_pattern: str | None = PATTERN,
+    table: Path | None = TABLE,
+    test: float = TEST,
+    validation: float = VALIDATION,
+    window: int | None = WINDOW,
+    stride: int | None = STRIDE,
+    min_annotated: float = MIN_ANNOTATED,
+    seed: int = SEED,
+    mpp: float | None = MPP,
+    stain: str | None = STAIN,
+    workers: int | None = WORKERS,
+    overwrite: bool = OVERWRITE,
+    skip_errors: bool = SKIP,
+    progress: bool = PROGRESS,
+) -> None:
+    """Your own data: the folders “images” and “masks” in SRC, files of the same name in both.
+
+    Example: seunet data prepare folder lab/ prepared/lab --class-map classes.csv --mpp 0.25
+    --patient-pattern '^(P[0-9]+)_' --test 0.2
+    """
+    from seunet.data.folder import FolderRules, plan_folder
+    from seunet.data.plan import Settings
+
+    settings = Settings(
+        window_px=window or 512,
+        stride_px=stride or window or 512,
+        min_annotated=min_annotated,
+        validation=validation,
+        seed=seed,
+        mpp=mpp,
+        stain=stain,
+    )
+    rules = FolderRules(kind, class_map, instance_class, patient_pattern, table, test)
+    _check(source, dest)
+    _carry_out(plan_folder(source, dest, settings, rules), dest, workers, overwrite, skip_errors, progress)
 
 
 def _check(source: Path, dest: Path) -> None:

@@ -122,6 +122,14 @@ def _check_jobs(plan: Plan) -> None:
             raise InputError(
                 f"{job['name']}: two images have this name ({other}, {job['image']}); rename one"
             )
+    splits: dict[str, Job] = {}
+    for job in plan.jobs:
+        first = splits.setdefault(job["patient"], job)
+        if first["split"] != job["split"]:
+            raise InputError(
+                f"patient {job['patient']}: in {first['split']} ({first['name']}) and {job['split']} ({job['name']}); "
+                "give all images of a patient one split"
+            )
     if not plan.jobs:
         if plan.faults:
             raise FaultsError(sorted(plan.faults, key=str))

@@ -28,7 +28,7 @@ LUMINOSITY = 0.8
 SAMPLES = 40_000
 ITERATIONS = 200
 MIN_TISSUE = 0.005
-MIN_SPREAD = 0.05
+MIN_SPREAD = 0.03
 """Second over first singular value of the optical densities, below which there is one stain."""
 
 START = np.array([[0.65, 0.70, 0.29], [0.07, 0.99, 0.11]])
