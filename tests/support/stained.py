@@ -20,7 +20,7 @@ def unit(matrix: list[list[float]]) -> NDArray[np.float64]:
 
 
 def concentrations_of_tissue(size_px: int, seed: int) -> NDArray[np.float64]:
-    """[size², 2]: discs of haematoxylin with a little eosin, eosin fibres with a trace of haematoxylin, glass."""
+    """[size², 2]: discs of haematoxylin with a little eosin, eosin with a trace of haematoxylin, glass."""
     random = np.random.default_rng(seed)
     rows, columns = np.mgrid[:size_px, :size_px]
     nucleus = np.zeros((size_px, size_px), dtype=bool)

@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from seunet.errors import SeunetError
 
 if TYPE_CHECKING:
-    from seunet.data.plan import Plan
+    from seunet.data.plan import Plan, Settings
     from seunet.data.prepare import Progress
 
 EXIT_PART = 5
@@ -81,11 +81,10 @@ def prepare_monuseg(
     Example: seunet data prepare monuseg downloads/ prepared/monuseg
     """
     from seunet.data.monuseg import plan_monuseg
-    from seunet.data.plan import Settings
 
-    settings = Settings(
-        window_px=400 if window is None else window,
-        stride_px=200 if stride is None else stride,
+    settings = _settings(
+        400 if window is None else window,
+        200 if stride is None else stride,
         validation=validation,
         seed=seed,
         clip=clip,
@@ -118,11 +117,10 @@ def prepare_bcss(
     Example: seunet data prepare bcss 0_Public-data-Amgad2019_0.25MPP/ prepared/bcss
     """
     from seunet.data.bcss import TEST_INSTITUTIONS, plan_bcss
-    from seunet.data.plan import Settings
 
-    settings = Settings(
-        window_px=window or 512,
-        stride_px=stride or window or 512,
+    settings = _settings(
+        512 if window is None else window,
+        stride,
         min_annotated=min_annotated,
         validation=validation,
         seed=seed,
@@ -164,11 +162,10 @@ def prepare_folder(
     --patient-pattern '^(P[0-9]+)_' --test 0.2
     """
     from seunet.data.folder import FolderRules, plan_folder
-    from seunet.data.plan import Settings
 
-    settings = Settings(
-        window_px=window or 512,
-        stride_px=stride or window or 512,
+    settings = _settings(
+        512 if window is None else window,
+        stride,
         min_annotated=min_annotated,
         validation=validation,
         seed=seed,
@@ -178,6 +175,13 @@ def prepare_folder(
     rules = FolderRules(kind, class_map, instance_class, patient_pattern, table, test)
     _check(source, dest)
     _carry_out(plan_folder(source, dest, settings, rules), dest, workers, overwrite, skip_errors, progress)
+
+
+def _settings(window_px: int, stride_px: int | None, **chosen: Any) -> Settings:
+    """Windows lie side by side unless a stride is given."""
+    from seunet.data.plan import Settings
+
+    return Settings(window_px=window_px, stride_px=window_px if stride_px is None else stride_px, **chosen)
 
 
 def _check(source: Path, dest: Path) -> None:

@@ -1,4 +1,4 @@
-"""Any lab's own data: `images/` and `masks/`, a class map, and a rule that says which images are one patient's."""
+"""Any lab's own data: `images/`, `masks/`, a class map, and a rule for which images are one patient's."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def plan_folder(source: Path, dest: Path, settings: Settings, rules: FolderRules
 def _classes(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list[str]]:
     """The class table, source code → class code, and what was decided."""
     if rules.kind == "instances":
-        names = ["background", rules.instance_class]
+        two = ["background", rules.instance_class]
         return (
-            _entries(names),
+            _entries(two),
             {},
             [f"instance masks: 0 is background, every other number one {rules.instance_class}"],
         )
@@ -123,7 +123,7 @@ def _described(
     rules: FolderRules,
     decisions: list[str],
 ) -> tuple[list[Found], list[SeunetError]]:
-    """Patient, split and mpp of each image: from the table, else the pattern, else each image its own patient."""
+    """Patient, split and mpp of each image: from the table, else the pattern, else one patient an image."""
     faults: list[SeunetError] = []
     rows = _table_rows(rules.table)
     pattern = _pattern(rules.patient_pattern)

@@ -127,8 +127,8 @@ def _check_jobs(plan: Plan) -> None:
         first = splits.setdefault(job["patient"], job)
         if first["split"] != job["split"]:
             raise InputError(
-                f"patient {job['patient']}: in {first['split']} ({first['name']}) and {job['split']} ({job['name']}); "
-                "give all images of a patient one split"
+                f"patient {job['patient']}: in {first['split']} ({first['name']}) and "
+                f"{job['split']} ({job['name']}); give all images of a patient one split"
             )
     if not plan.jobs:
         if plan.faults:

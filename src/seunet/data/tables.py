@@ -12,7 +12,7 @@ from seunet.limits import MAX_TABLE_BYTES
 
 
 def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    """The rows of a CSV (or, by its name, TSV) file whose header has the required columns and no unknown ones."""
+    """Rows of a CSV (or, by its name, TSV) file whose header has the required columns and no unknown ones."""
     data = read_limited(path, MAX_TABLE_BYTES)
     try:
         text = data.decode("utf-8-sig")

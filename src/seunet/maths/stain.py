@@ -1,12 +1,12 @@
 r"""Vahadane stain separation: sparse, non-negative, two stains (Vahadane et al., IEEE TMI 2016).
 
-Light that passes stains of concentration C with absorbance M loses optical density X = C·M  (Beer–Lambert), where
+Light that passes stains of concentration C and absorbance M has optical density X = C·M (Beer–Lambert), where
 X = −ln(I / 255).  M [2, 3] has a unit row for haematoxylin and one for eosin, and is found with C by
 
     min ½‖X − C·M‖² + λ‖C‖₁   with C ≥ 0, M ≥ 0, ‖M_k‖ = 1.
 
-With two stains the problem in C has a closed form for each pixel, so no general lasso solver is needed and no atom
-can become negative.
+With two stains the problem in C has a closed form for each pixel, so no general lasso solver is needed and no
+atom can become negative.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def tissue(rgb: Uint8Array) -> NDArray[np.bool_]:
 def concentrations(density: NDArray[np.floating], matrix: Float64Array, penalty: float) -> Float32Array:
     """argmin over C ≥ 0 of ½‖X − C·M‖² + λ‖C‖₁ for density X [n, 3] and unit rows M: [n, 2].
 
-    Stationarity gives C·MMᵀ = XMᵀ − λ =: b.  Where that solution has a negative entry the optimum has a zero there
-    and max(b, 0) in the other place.
+    Stationarity gives C·MMᵀ = XMᵀ − λ =: b.  Where that solution has a negative entry the optimum has a zero
+    there and max(b, 0) in the other place.
     """
     cosine = float(matrix[0] @ matrix[1])
     b = density.astype(np.float32, copy=False) @ matrix.T.astype(np.float32) - np.float32(penalty)
@@ -99,7 +99,7 @@ def fit_stains(rgb: Uint8Array) -> Stains | NoStains:
 
 
 def apply_stains(rgb: Uint8Array, source: Stains, target: Stains) -> Uint8Array:
-    """rgb as if stained like `target`: C of the source, its 99th percentile matched, back by 255·exp(−C·M)."""
+    """rgb as if stained like `target`: C of the source, 99th percentile matched, back by 255·exp(−C·M)."""
     amounts = concentrations(DENSITY[rgb.reshape(-1, 3)], source.matrix, LAMBDA_APPLY)
     mixing = ((target.strength / source.strength)[:, None] * target.matrix).astype(np.float32)
     light = amounts @ mixing
@@ -110,7 +110,7 @@ def apply_stains(rgb: Uint8Array, source: Stains, target: Stains) -> Uint8Array:
 
 def _learn(density: Float64Array) -> Float64Array:
     """Alternate C in closed form and one pass of block coordinate descent in M until M stands still."""
-    matrix = START / np.linalg.norm(START, axis=1, keepdims=True)
+    matrix: Float64Array = START / np.linalg.norm(START, axis=1, keepdims=True)
     for _ in range(ITERATIONS):
         amounts = concentrations(density, matrix, LAMBDA_FIT).astype(np.float64)
         gram, mixed = amounts.T @ amounts, amounts.T @ density
