@@ -24,8 +24,8 @@ MAX_XML_DEPTH: Final = 32
 MAX_REGIONS: Final = 60_000
 """Instance maps are 16-bit."""
 
-MAX_VERTICES: Final = 1_000_000
-"""In one annotation file; the largest published one has 66,000."""
+MAX_VERTICES: Final = 250_000
+"""In one annotation file; the largest published one has 90,490."""
 
 MAX_TABLE_BYTES: Final = 16_000_000
 MAX_MANIFEST_BYTES: Final = 512_000_000

@@ -52,12 +52,6 @@ def ring_pixels(ring: FloatArray, height_px: int, width_px: int) -> Patch:
     return Patch(top, left, (winding != 0) | touched)
 
 
-def doubled_area(ring: FloatArray) -> float:
-    """Twice the signed area of `ring` (shoelace); 0 for a ring that encloses nothing."""
-    x, y = ring[:, 0] - ring[0, 0], ring[:, 1] - ring[0, 1]
-    return float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y))
-
-
 def outside_distance(ring: FloatArray, height_px: int, width_px: int) -> FloatArray:
     """How far, in pixels, each vertex lies beyond the outermost pixel centres; 0 inside."""
     limits = np.array([width_px - 1, height_px - 1], dtype=np.float64)
