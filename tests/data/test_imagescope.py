@@ -111,12 +111,12 @@ SENTENCES = {
 @pytest.mark.parametrize("name", hostile_xml())
 def test_an_attack_or_excess_is_refused_within_two_seconds(name: str) -> None:
     data = hostile_xml()[name]
-    started = time.monotonic()
+    started = time.process_time()
     if name in SENTENCES:
         refuse(data, SENTENCES[name])
     else:
         assert parse_annotation(data, "a.xml").regions == []
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_three_hundred_mutants_are_read_or_refused_in_one_line() -> None:

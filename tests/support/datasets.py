@@ -66,7 +66,7 @@ def write_monuseg(root: Path, train: int = 2, test: int = 1, size_px: int = 64) 
         name = f"TCGA-{number:02d}-{1000 + number}-01Z-00-DX1"
         write_image(images / f"{name}.tif", he_pixels(size_px, number))
         outlines.mkdir(parents=True, exist_ok=True)
-        rings = [disc(12, 14, 6), disc(40, 20, 7.3), disc(30, 45, 5), disc(size_px, 50, 4)]
+        rings = [disc(12, 14, 6), disc(40, 20, 7.3), disc(30, 45, 5), disc(size_px, 50, 3)]
         (outlines / f"{name}.xml").write_text(imagescope_xml(rings))
     return root
 

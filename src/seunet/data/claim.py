@@ -15,6 +15,7 @@ from seunet.data.raster import read_image, sha256
 from seunet.errors import InputError, StorageError
 
 WORK = ".work"
+FOLDERS = ("images", "masks", "instances")
 KINDS = ("image", "mask", "instances")
 
 
@@ -25,8 +26,12 @@ def check_places(source: Path, dest: Path) -> None:
         raise InputError(f"{dest}: DEST and SRC ({source}) lie in each other; choose a DEST apart from SRC")
 
 
-def claim(dest: Path, whole: str, overwrite: bool) -> Manifest | None:
-    """Make `dest` ours; the manifest if it is this very set already."""
+def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | None:
+    """Make `dest` ours; the manifest if it is this very set already.
+
+    `options` is the fingerprint of what was asked for: an unfinished run goes on if it is the same, even if a
+    source file was corrected meanwhile.  `whole` covers the sources too: a finished set is this one if equal.
+    """
     if dest.exists() and not dest.is_dir():
         raise InputError(f"{dest}: is a file; choose a folder for DEST")
     try:
@@ -34,25 +39,21 @@ def claim(dest: Path, whole: str, overwrite: bool) -> Manifest | None:
     except OSError as error:
         raise StorageError(f"{dest}: cannot be read ({error.strerror}); check its permissions") from error
     mark = dest / WORK / "claim"
-    if mark.is_file() and mark.read_text() == whole and MANIFEST not in entries:
+    if mark.is_file() and mark.read_text() == options and MANIFEST not in entries:
         return None
     if MANIFEST in entries and not overwrite:
         manifest = read_manifest(dest)
         if manifest.fingerprint == whole:
-            shutil.rmtree(dest / WORK, ignore_errors=True)
+            finish(dest, manifest)
             return manifest
         raise InputError(
             f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST"
         )
     if entries and not overwrite:
-        what = (
-            "an unfinished run with other files or options"
-            if mark.is_file()
-            else f"something else ({entries[0]})"
-        )
+        what = "an unfinished run with other options" if mark.is_file() else f"something else ({entries[0]})"
         raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
     _clear(dest)
-    write_text(mark, whole)
+    write_text(mark, options)
     return None
 
 
@@ -78,20 +79,21 @@ def finished_before(dest: Path, job: Job, mark: str) -> dict[str, Any] | None:
     return record
 
 
-def finish(dest: Path) -> None:
-    """The manifest is written: forget the records."""
+def finish(dest: Path, manifest: Manifest) -> None:
+    """The manifest is written: forget records, files no longer in the set, and halves left by kills."""
+    for path in sorted(_recorded(dest) - _listed(manifest)):
+        _inside(dest, path).unlink(missing_ok=True)
+    for folder in ("", *FOLDERS):
+        for part in (dest / folder).glob(".*.part"):
+            part.unlink(missing_ok=True)
     shutil.rmtree(dest / WORK, ignore_errors=True)
 
 
 def _clear(dest: Path) -> None:
     """Remove what an earlier run wrote, and nothing else: other people's files stay."""
-    paths: set[str] = set()
+    paths = _recorded(dest)
     with suppress(InputError):
-        for image in read_manifest(dest).images:
-            paths |= {file.path for file in (image.image, image.mask, image.instances) if file is not None}
-    for entry in sorted((dest / WORK).glob("*.json")):
-        record = json.loads(entry.read_text(encoding="utf-8"))["record"]
-        paths |= {record[kind]["path"] for kind in KINDS if record[kind] is not None}
+        paths |= _listed(read_manifest(dest))
     try:
         for path in sorted(paths):
             _inside(dest, path).unlink(missing_ok=True)
@@ -102,6 +104,22 @@ def _clear(dest: Path) -> None:
         raise StorageError(
             f"{dest}: cannot be overwritten ({error.strerror}); check its permissions"
         ) from error
+
+
+def _listed(manifest: Manifest) -> set[str]:
+    """The files of a set."""
+    return {
+        file.path for image in manifest.images for file in (image.image, image.mask, image.instances) if file
+    }
+
+
+def _recorded(dest: Path) -> set[str]:
+    """The files that an unfinished run has written."""
+    paths: set[str] = set()
+    for entry in sorted((dest / WORK).glob("*.json")):
+        record = json.loads(entry.read_text(encoding="utf-8"))["record"]
+        paths |= {record[kind]["path"] for kind in KINDS if record[kind] is not None}
+    return paths
 
 
 def _inside(dest: Path, path: str) -> Path:

@@ -37,17 +37,23 @@ class Worker:
         self.limit_seconds = limit_seconds
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
-        self._process = subprocess.Popen(
-            # -P: a file named numpy.py in the user's folder is not imported
-            [sys.executable, "-P", "-m", "seunet.data.worker", str(limit_bytes)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-            bufsize=0,
-            start_new_session=True,
-        )
+        # -P: a file named numpy.py in the user's folder is not imported
+        command = [sys.executable, "-P", "-m", "seunet.data.worker", str(limit_bytes)]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env=environment,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError:
+            self._log.close()
+            raise
         self.alive = True
+        self.pid = self._process.pid
 
     def ask(self, index: int, job: Job) -> Outcome:
         """Do `job`; afterwards the worker may no longer be `alive`."""

@@ -84,6 +84,7 @@ class _Reader:
         self._label = ""
         self._vertices: list[tuple[float, float]] = []
         self._vertex_total = 0
+        self._inside_regions = False
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         path = self._path
@@ -96,22 +97,26 @@ class _Reader:
             raise InputError(
                 f"{self.name}: more than {MAX_XML_DEPTH} nested elements; it is not an ImageScope file"
             )
-        if "Regions" in path[:-1] and tag not in INSIDE_REGIONS:
+        if self._inside_regions and tag not in INSIDE_REGIONS:
             raise InputError(f"{self.name} {self._where()}: unknown element <{tag[:40]}>; correct the file")
-        if tag == "Annotations":
-            self._read_mpp(attributes)
-        elif tag == "Annotation":
-            self.layers += 1
+        if tag == "Vertex":
+            self._add_vertex(attributes)
         elif tag == "Region":
             self._open_region(attributes)
-        elif tag == "Vertex":
-            self._add_vertex(attributes)
+        elif tag == "Regions":
+            self._inside_regions = True
+        elif tag == "Annotation":
+            self.layers += 1
+        elif tag == "Annotations":
+            self._read_mpp(attributes)
 
     def end(self, tag: str) -> None:
         self._path.pop()
         if tag == "Region":
             ring = np.array(self._vertices, dtype=np.float64).reshape(-1, 2)
             self.regions.append(Region(len(self.regions) + 1, self._label, ring))
+        elif tag == "Regions":
+            self._inside_regions = False
 
     def data(self, text: str) -> None:
         """Text between elements carries nothing."""
@@ -146,7 +151,7 @@ class _Reader:
         self._vertices = []
 
     def _add_vertex(self, attributes: dict[str, str]) -> None:
-        if self._path[-2:-1] != ["Vertices"] or "Region" not in self._path:
+        if self._path[-2:-1] != ["Vertices"] or self._path[-3:-2] != ["Region"]:
             raise InputError(
                 f"{self.name} {self._where()}: a vertex lies outside <Vertices>; correct the file"
             )
@@ -155,13 +160,13 @@ class _Reader:
             raise InputError(
                 f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image"
             )
+        self._vertices.append((self._coordinate(attributes, "X"), self._coordinate(attributes, "Y")))
+
+    def _coordinate(self, attributes: dict[str, str], axis: str) -> float:
         where = f"region {self._label} vertex {len(self._vertices) + 1}"
-        values = []
-        for axis in ("X", "Y"):
-            if axis not in attributes:
-                raise InputError(f"{self.name} {where}: has no {axis}; correct the file")
-            values.append(self._number(attributes[axis], f"{where} {axis}"))
-        self._vertices.append((values[0], values[1]))
+        if axis not in attributes:
+            raise InputError(f"{self.name} {where}: has no {axis}; correct the file")
+        return self._number(attributes[axis], f"{where} {axis}")
 
     def _number(self, text: str, where: str) -> float:
         try:

@@ -52,8 +52,9 @@ def prepare(
     """Carry out `plan` into `dest`; what is wrong with it is raised after every image was looked at."""
     _check_jobs(plan)
     marks = {job["name"]: _mark(job) for job in plan.jobs}
-    whole = fingerprint([plan.dataset, plan.options, plan.decisions, sorted(marks.items())])
-    done = claim(dest, whole, overwrite)
+    options = fingerprint([plan.dataset, plan.options])
+    whole = fingerprint([options, plan.decisions, sorted(marks.items())])
+    done = claim(dest, options, whole, overwrite)
     if done is not None:
         return Prepared(done, list(plan.faults), len(done.images))
     records = {
@@ -78,7 +79,7 @@ def prepare(
         raise FaultsError(faults)
     manifest = _assemble(plan, whole, [records[name] for name in sorted(records)], faults)
     write_manifest(dest, manifest)
-    finish(dest)
+    finish(dest, manifest)
     return Prepared(manifest, faults, resumed)
 
 

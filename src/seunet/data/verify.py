@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.data import raster
-from seunet.data.claim import WORK
+from seunet.data.claim import FOLDERS, WORK
 from seunet.data.manifest import FileEntry, ImageEntry, Manifest, read_manifest
 from seunet.data.prepare import Progress
 from seunet.errors import InputError
 from seunet.limits import MPP_RANGE
-
-FOLDERS = ("images", "masks", "instances")
 
 
 class Finding(NamedTuple):

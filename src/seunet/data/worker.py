@@ -6,9 +6,11 @@ parent's to cap, by killing it.  Nothing is pickled, and a crash here is a line 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 from typing import BinaryIO
 
@@ -40,9 +42,17 @@ def main() -> None:
     limit = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _die_with_parent()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
     serve(sys.stdin.buffer, replies)
+
+
+def _die_with_parent() -> None:
+    """A parent that is killed takes its workers with it: a second run meets no straggler of the first."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 if __name__ == "__main__":
