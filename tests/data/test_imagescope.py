@@ -49,9 +49,9 @@ def test_what_cannot_be_painted_as_drawn_is_refused_by_region() -> None:
     refuse(ONE.replace('Y="4"', ""), "a.xml region 1 vertex 2: has no Y; correct the file")
     refuse(
         ONE.replace('Type="0"', 'Type="2"'),
-        "a.xml region 1: is a ellipse, not an outline; redraw or delete it",
+        "a.xml region 1: is an ellipse, not an outline; redraw or delete it",
     )
-    refuse(ONE.replace('Type="0"', 'Type="77"'), "a.xml region 1: is a type 77, not an outline")
+    refuse(ONE.replace('Type="0"', 'Type="77"'), "a.xml region 1: is of type 77, not an outline")
     refuse(
         ONE.replace('NegativeROA="0"', 'NegativeROA="1"'),
         "a.xml region 1: is a negative region (a hole); redraw or delete it",

@@ -13,7 +13,7 @@ from PIL import Image
 from seunet.data import raster
 from tests.support.datasets import he_pixels
 
-Plant = Callable[[Path, dict[str, Any]], None]
+Plant = Callable[[Path, dict[str, Any]], object]
 
 
 def _rewrite(folder: Path, entry: dict[str, Any], kind: str, pixels: np.ndarray) -> None:

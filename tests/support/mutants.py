@@ -37,6 +37,22 @@ TOKENS = [
 ]
 
 
+VALUES = [
+    b"nan",
+    b"inf",
+    b"-inf",
+    b"1e308",
+    b"1e999",
+    b"",
+    b"-0",
+    b"0x10",
+    b"1_0",
+    b"12,5",
+    b"9" * 400,
+    b" 7 ",
+]
+
+
 def mutate(data: bytes, random: np.random.Generator) -> bytes:
     """One to four small damages: flipped, deleted, repeated or overwritten bytes, foreign tokens, a cut."""
     out = bytearray(data)
@@ -65,12 +81,27 @@ def mutate(data: bytes, random: np.random.Generator) -> bytes:
     return bytes(out)
 
 
+def change_values(data: bytes, random: np.random.Generator) -> bytes:
+    """Some attribute values become other numbers or nonsense, or a stretch between two values is doubled."""
+    parts = data.split(b'"')
+    for _ in range(int(random.integers(1, 4))):
+        at = 2 * int(random.integers(0, len(parts) // 2)) + 1
+        choice = int(random.integers(0, 3))
+        if choice == 0:
+            parts[at] = VALUES[int(random.integers(0, len(VALUES)))]
+        elif choice == 1:
+            parts[at] = f"{random.uniform(-8, 72):.3f}".encode()
+        else:
+            parts[at + 1 : at + 1] = parts[at - 1 : at + 1]
+    return b'"'.join(parts)
+
+
 def xml_mutants(count: int, seed: int) -> Iterator[bytes]:
-    """Damaged ImageScope files of a 64 × 64 image."""
+    """Damaged ImageScope files of a 64 × 64 image: bytes and values by turns."""
     random = np.random.default_rng(seed)
     base = imagescope_xml([disc(12, 14, 6), disc(40, 20, 7), disc(30, 45, 5)]).encode()
-    for _ in range(count):
-        yield mutate(base, random)
+    for number in range(count):
+        yield (change_values if number % 2 else mutate)(base, random)
 
 
 def hostile_xml() -> dict[str, bytes]:
@@ -118,9 +149,9 @@ def image_seeds() -> dict[str, bytes]:
         buffer = io.BytesIO()
         image.save(buffer, format=kind, **options)
         out[name] = buffer.getvalue()
-    for name, options in (("tiff tiled", {}), ("tiff tiled deflate", {"compression": "zlib"})):
+    for name, compression in (("tiff tiled", None), ("tiff tiled deflate", "zlib")):
         buffer = io.BytesIO()
-        tifffile.imwrite(buffer, he_pixels(32, 0), photometric="rgb", tile=(16, 16), **options)
+        tifffile.imwrite(buffer, he_pixels(32, 0), photometric="rgb", tile=(16, 16), compression=compression)
         out[name] = buffer.getvalue()
     return out
 

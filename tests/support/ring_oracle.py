@@ -26,7 +26,8 @@ def covered_exactly(ring: NDArray[np.float64], height: int, width: int) -> NDArr
         within = (np.minimum(x0, x1) <= columns) & (columns <= np.maximum(x0, x1))
         within &= (np.minimum(y0, y1) <= rows) & (rows <= np.maximum(y0, y1))
         on_edge |= within & (left == 0)
-    return (winding != 0) | on_edge
+    covered: NDArray[np.bool_] = (winding != 0) | on_edge
+    return covered
 
 
 def random_ring(random: np.random.Generator, size_px: int) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from seunet.errors import InputError
 from seunet.limits import MAX_REGIONS, MAX_VERTICES, MAX_XML_BYTES, MAX_XML_DEPTH
 
-REGION_TYPES = {"1": "rectangle", "2": "ellipse", "3": "arrow", "4": "ruler", "5": "point"}
+REGION_TYPES = {"1": "a rectangle", "2": "an ellipse", "3": "an arrow", "4": "a ruler", "5": "a point"}
 INSIDE_REGIONS = {
     "Region",
     "Vertices",
@@ -140,9 +140,9 @@ class _Reader:
             raise InputError(f"{self.name}: more than {MAX_REGIONS:,} regions; split the image")
         kind = attributes.get("Type", "0")
         if kind != "0":
-            shape = REGION_TYPES.get(kind, f"type {kind[:20]}")
+            shape = REGION_TYPES.get(kind, f"of type {kind[:20]}")
             raise InputError(
-                f"{self.name} region {self._label}: is a {shape}, not an outline; redraw or delete it"
+                f"{self.name} region {self._label}: is {shape}, not an outline; redraw or delete it"
             )
         if attributes.get("NegativeROA", "0") not in ("0", ""):
             raise InputError(
