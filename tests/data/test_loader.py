@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from seunet.data.augment import FLIPS, NONE, Augmentation, draw, epoch_order
 from seunet.data.loader import EpochSampler, WindowDataset
+from seunet.data.verify import verify
 from seunet.errors import InputError
 from tests.support.cli import seunet
 from tests.support.datasets import write_lab, write_monuseg
@@ -141,10 +142,27 @@ def test_beyond_a_small_image_the_glass_is_white_and_the_mask_says_ignore(tmp_pa
     assert (window.mask[:48, :48] <= 1).all()
 
 
-def test_a_cache_too_small_for_two_images_changes_nothing(prepared: Path) -> None:
-    small, large = (WindowDataset(prepared, "train", cache_bytes=size) for size in (1, 10**9))
+def test_a_set_larger_than_the_memory_allowed_is_mapped_from_disk_with_the_same_pixels(
+    prepared: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(prepared, tmp_path / "set"))
+    mapped, held = WindowDataset(folder, "train", cache_bytes=1), WindowDataset(folder, "train")
     for index in (0, 10, 20, 1, 11):
-        assert torch.equal(small[index].image, large[index].image)
+        assert torch.equal(mapped[index].image, held[index].image)
+        assert torch.equal(mapped[index].mask, held[index].mask)
+    raw = sorted((folder / ".pixels").iterdir())
+    assert [file.stat().st_size for file in raw].count(64 * 64 * 3) == 3
+    raw[0].write_bytes(b"cut short")
+    again = WindowDataset(folder, "train", cache_bytes=1)
+    assert all(torch.equal(again[index].image, held[index].image) for index in range(27))
+    assert verify(folder) == []
+
+
+def test_a_large_set_on_a_read_only_disk_is_read_all_the_same(prepared: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(prepared, tmp_path / "set"))
+    (folder / ".pixels").write_bytes(b"a file where the folder should be")
+    mapped, held = WindowDataset(folder, "train", cache_bytes=1), WindowDataset(folder, "train")
+    assert torch.equal(mapped[7].image, held[7].image)
 
 
 def test_images_can_be_chosen_by_name_for_a_split_of_ones_own(prepared: Path) -> None:

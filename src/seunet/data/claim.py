@@ -11,6 +11,7 @@ from typing import Any
 from seunet.atomic import write_text
 from seunet.data.jobs import Job
 from seunet.data.manifest import MANIFEST, Manifest, canonical_json, read_manifest
+from seunet.data.pixels import FOLDER as PIXELS
 from seunet.data.raster import read_image, sha256
 from seunet.errors import InputError, StorageError
 
@@ -98,8 +99,9 @@ def _clear(dest: Path) -> None:
         for path in sorted(paths):
             _inside(dest, path).unlink(missing_ok=True)
         (dest / MANIFEST).unlink(missing_ok=True)
-        if (dest / WORK).is_dir():
-            shutil.rmtree(dest / WORK)
+        for folder in (WORK, PIXELS):
+            if (dest / folder).is_dir():
+                shutil.rmtree(dest / folder)
     except OSError as error:
         raise StorageError(
             f"{dest}: cannot be overwritten ({error.strerror}); check its permissions"

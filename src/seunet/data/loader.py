@@ -9,7 +9,6 @@ that live on from epoch to epoch need not be told which one it is.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from seunet.data import raster
 from seunet.data.augment import NONE, Augmentation, draw, epoch_order
 from seunet.data.manifest import SPLITS, Manifest, read_manifest
+from seunet.data.pixels import PixelStore
 from seunet.errors import InputError, unknown_name
 
 CACHE_BYTES = 2_000_000_000
@@ -66,7 +65,10 @@ class WindowDataset(Dataset[Window]):
         images: Sequence[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        """`images` keeps only the windows of these images, for a split of one's own."""
+        """`images` keeps only the windows of these images, for a split of one's own.
+
+        A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
+        """
         self.root = Path(root)
         self.manifest: Manifest = read_manifest(self.root)
         self.augmentation = augmentation
@@ -74,7 +76,8 @@ class WindowDataset(Dataset[Window]):
         self.rows = _select(
             self.manifest, [split] if isinstance(split, str) else list(split), images, self.root
         )
-        self._pixels = _PixelCache(self.root, self.manifest, cache_bytes)
+        used = sorted({row[0] for row in self.rows})
+        self._pixels = PixelStore(self.root, self.manifest.images, used, cache_bytes)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -99,37 +102,6 @@ class WindowDataset(Dataset[Window]):
         planes = np.ascontiguousarray(image.transpose(2, 0, 1))
         pixels = torch.from_numpy(planes).to(torch.float32).div_(255)
         return Window(pixels, torch.from_numpy(mask.astype(np.int64)), index)
-
-
-class _PixelCache:
-    """Decoded images, the least recently used ones forgotten beyond `limit_bytes`."""
-
-    def __init__(self, root: Path, manifest: Manifest, limit_bytes: int) -> None:
-        self._root, self._manifest, self._limit = root, manifest, limit_bytes
-        self._held: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
-        self._bytes = 0
-
-    def __getitem__(self, index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        if index not in self._held:
-            self._held[index] = pixels = self._read(index)
-            self._bytes += sum(array.nbytes for array in pixels)
-            while self._bytes > self._limit and len(self._held) > 1:
-                _, forgotten = self._held.popitem(last=False)
-                self._bytes -= sum(array.nbytes for array in forgotten)
-        self._held.move_to_end(index)
-        return self._held[index]
-
-    def _read(self, index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        entry = self._manifest.images[index]
-        rgb = raster.decode_rgb(raster.read_image(self._root / entry.image.path), entry.image.path).pixels
-        codes = raster.decode_codes(raster.read_image(self._root / entry.mask.path), entry.mask.path).pixels
-        for path, array in ((entry.image.path, rgb), (entry.mask.path, codes)):
-            if array.shape[:2] != (entry.height_px, entry.width_px):
-                raise InputError(
-                    f"{self._root / path}: is {array.shape[1]}×{array.shape[0]}, the manifest says "
-                    f"{entry.width_px}×{entry.height_px}; run `seunet data verify`"
-                )
-        return rgb, codes
 
 
 def _select(
