@@ -2,8 +2,8 @@
 
     python -m benchmarks.data [monuseg] [bcss] [stain] [loader]
 
-Real data is looked for in $SEUNET_DATA or ../shared/data; without it those figures are left out.  One thread for
-what is claimed for one core.  `spams` is compared with where it is installed; nothing here needs it.
+Real data is looked for in $SEUNET_DATA or ../shared/data; without it those figures are left out.  One thread
+for what is claimed for one core.  `spams` is compared with where it is installed; nothing here needs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from PIL import Image
 from benchmarks.data_results import write_results
 from benchmarks.data_stain import stain_figures
 from seunet.data.bcss import plan_bcss
-from seunet.data.manifest import Manifest, read_manifest
+from seunet.data.manifest import Manifest
 from seunet.data.monuseg import plan_monuseg
 from seunet.data.plan import Settings
 from seunet.data.prepare import prepare
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:
-    """All 44 images: time, windows, agreement with the published instance maps where the outlines are original."""
+    """All 44 images: time, windows, agreement with published instance maps where outlines are original."""
     dest = scratch / "monuseg"
     began = time.monotonic()
     manifest = prepare(plan_monuseg(scratch / "raw" / "monuseg", dest, Settings()), dest).manifest
@@ -88,7 +88,7 @@ def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:
 
 
 def bcss_figures(scratch: Path) -> dict[str, Any]:
-    """The eight real masks under made images in the published layout: class areas, and one counted another way."""
+    """The eight real masks under made images in the published layout: areas, and one counted another way."""
     source, dest = scratch / "bcss-src", scratch / "bcss"
     for name in ("masks", "rgbs_colorNormalized", "meta"):
         (source / name).mkdir(parents=True)

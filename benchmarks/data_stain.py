@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import statistics
 import time
@@ -62,7 +63,7 @@ def _worst(pairs: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> dict
 
 
 def _restained(pixels: NDArray[np.uint8], number: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Real tissue in stains that are known: concentrations by a fixed matrix (not our fit), rendered by another."""
+    """Real tissue in known stains: concentrations by a fixed matrix (not our fit), rendered by another."""
     density = DENSITY[pixels.reshape(-1, 3)].astype(np.float64)
     amounts = np.maximum(density @ np.linalg.pinv(unit(MATRICES["macenko"])), 0)
     known = unit(MATRICES[list(MATRICES)[number % len(MATRICES)]])
@@ -110,7 +111,7 @@ def _plain_nmf(image: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 def _spams_figures(image: NDArray[np.uint8]) -> dict[str, Any]:
     """The usual recipe on the same image: dictionary on all tissue, lasso on all pixels, one thread."""
-    import spams
+    spams: Any = importlib.import_module("spams")
 
     pixels = image.reshape(-1, 3)
     density = DENSITY[pixels].astype(np.float64)

@@ -16,7 +16,8 @@ MATRICES = {
 def unit(matrix: list[list[float]]) -> NDArray[np.float64]:
     """Rows of length 1."""
     rows = np.array(matrix, dtype=np.float64)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
 
 
 def concentrations_of_tissue(size_px: int, seed: int) -> NDArray[np.float64]:

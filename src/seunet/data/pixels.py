@@ -1,9 +1,9 @@
 """Decoded pixels at hand: in memory while they fit, else as raw files that all workers map and share.
 
 A window of a large PNG cannot be had without decoding all of it.  Where a set is larger than the memory
-allowed for it, each image is decoded once into `.pixels/` beside the manifest, named by the hash of its pixels and
-written whole or not at all; after that a window costs the pages it lies on.  The folder can be deleted at any
-time.
+allowed for it, each image is decoded once into `.pixels/` beside the manifest, named by the hash of its pixels
+and written whole or not at all; after that a window costs the pages it lies on.  The folder can be deleted at
+any time.
 """
 
 from __future__ import annotations
