@@ -1,1 +1,1 @@
-"""Pure functions: nothing here reads, writes, prints or holds state; torch and numpy are all it knows."""
+"""Pure functions of the paper: Gaussian derivatives, σ ranges, rescaling, fusion.  Knows torch and numpy only."""

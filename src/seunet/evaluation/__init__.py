@@ -1,0 +1,1 @@
+"""Scales, metrics, equivariance, figures."""

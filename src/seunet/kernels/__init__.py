@@ -1,0 +1,1 @@
+"""The fast paths behind one function each, equal to the reference.  See `dispatch.jet_convolution`."""

@@ -1,0 +1,117 @@
+"""One function for the layer, and the choice of how it is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from seunet.errors import InputError, unknown_name
+from seunet.kernels import reference, separable
+from seunet.maths.gaussian import half_taps, tap_slopes
+
+BACKENDS: Final = ("reference", "torch", "numba")
+
+_chosen: ContextVar[str | None] = ContextVar("kernel_backend", default=None)
+
+
+@contextmanager
+def kernel_backend(name: str) -> Iterator[None]:
+    """Compute with `name` ("reference", "torch" or "numba") inside the block, in this thread.
+
+    Without it, "numba" runs on the CPU and "torch" everywhere else and under `torch.compile`.
+    """
+    if name not in BACKENDS:
+        raise unknown_name("kernel backend", name, BACKENDS)
+    token = _chosen.set(name)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def chosen_backend(image: Tensor) -> str:
+    """Which backend `jet_convolution` uses for this image."""
+    if torch.compiler.is_compiling():
+        return "torch"
+    name = _chosen.get()
+    if name == "numba" and image.device.type != "cpu":
+        raise InputError(f"kernel backend 'numba' runs on the CPU; the image is on {image.device}: use 'torch'")
+    return name or ("numba" if image.device.type == "cpu" else "torch")
+
+
+def jet_convolution(
+    image: Tensor,
+    coefficients: Tensor,
+    sigma: Tensor,
+    radii: Sequence[int],
+    discretisation: str = "sampled",
+    affine: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    r"""y_k = Σ_ij α_ij (G^ij(σ_k) ⋆ f_k), then optionally max(a_k·y_k + b_k, 0).
+
+    Args:
+        image: [B, scales, C_in, H, W], or [B, 1, C_in, H, W] to be seen at every scale (lifting).
+        coefficients: α [basis, C_in, C_out], shared by the scales, the basis as in `maths.jet.jet_orders`.
+        sigma: [scales].
+        radii: the filters' radius at each scale.
+        discretisation: see `maths.gaussian`.
+        affine: a and b as [2, scales, C_out]: a norm with frozen statistics.
+        relu: whether max(·, 0) follows.
+
+    Returns:
+        [B, scales, C_out, H, W].
+    """
+    backend = chosen_backend(image)
+    if backend == "numba":
+        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu)
+    taps = half_taps(sigma, radii, _order(coefficients), discretisation)
+    if backend == "reference":
+        result = reference.jet_convolution(image, coefficients, taps, radii)
+    else:
+        result = separable.jet_convolution(image, coefficients, taps)
+    if affine is not None:
+        result = affine[0, ..., None, None] * result + affine[1, ..., None, None]
+    return result.relu() if relu else result
+
+
+def _order(coefficients: Tensor) -> int:
+    """N from the size of the basis, (N + 1)(N + 2)/2."""
+    return (math.isqrt(8 * coefficients.shape[0] + 1) - 3) // 2
+
+
+def _fused(
+    image: Tensor,
+    coefficients: Tensor,
+    sigma: Tensor,
+    radii: tuple[int, ...],
+    discretisation: str,
+    affine: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    from seunet.kernels import fused  # Numba takes a second to import: only where it is used
+
+    order = _order(coefficients)
+    # Half precision has no arithmetic of its own on most CPUs: computed in single precision.
+    dtype = image.dtype if image.dtype in (torch.float32, torch.float64) else torch.float32
+    source, weights = image.to(dtype).contiguous(), coefficients.to(dtype)
+    taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
+    if not (torch.is_grad_enabled() and (image.requires_grad or coefficients.requires_grad or sigma.requires_grad)):
+        folded = None if affine is None else affine.to(dtype).contiguous()
+        return fused.convolve(source, fused.Filters(taps, radii), weights, folded, relu).to(image.dtype)
+
+    def slopes() -> Tensor:
+        return tap_slopes(sigma, radii, order, discretisation)
+
+    result: Tensor = fused.FusedJetConvolution.apply(  # type: ignore[no-untyped-call]
+        source, weights, sigma, taps, radii, slopes
+    )
+    if affine is not None:
+        result = affine[0, ..., None, None] * result + affine[1, ..., None, None]
+    return (result.relu() if relu else result).to(image.dtype)

@@ -1,0 +1,259 @@
+"""The innermost loops: 1-D symmetric and antisymmetric filters, and the two matrix products that mix their outputs.
+
+Everything here works on pointers to buffers of one thread that fit its cache, in whole vectors (`simd.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from seunet.kernels.simd import (
+    add,
+    fused_multiply_add,
+    lane_count,
+    lane_sum,
+    load,
+    multiply,
+    offset,
+    splat,
+    store,
+    subtract,
+)
+
+jit = numba.njit(nogil=True, error_model="numpy", cache=True)
+"""No GIL: a team of threads runs these.  The compiled code is kept on disk."""
+
+
+def _make_even(radius_constant: int) -> Any:
+    @jit
+    def even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:
+        reach = radius_constant if radius_constant > 0 else radius
+        for c in range(0, count, lane_count(source)):
+            total = multiply(splat(taps[0]), load(source, at + c))
+            for t in range(1, reach + 1):
+                both = add(load(source, at + c - t * step), load(source, at + c + t * step))
+                total = fused_multiply_add(splat(taps[t]), both, total)
+            store(target, to + c, total)
+
+    return even
+
+
+def _make_pair(radius_constant: int) -> Any:
+    @jit
+    def pair(
+        radius: int,
+        source: Any,
+        at: int,
+        step: int,
+        taps: Any,
+        odd: int,
+        target: Any,
+        to: int,
+        apart: int,
+        count: int,
+    ) -> None:
+        reach = radius_constant if radius_constant > 0 else radius
+        for c in range(0, count, lane_count(source)):
+            centre = load(source, at + c)
+            symmetric = multiply(splat(taps[0]), centre)
+            antisymmetric = subtract(centre, centre)
+            for t in range(1, reach + 1):
+                before = load(source, at + c - t * step)
+                after = load(source, at + c + t * step)
+                symmetric = fused_multiply_add(splat(taps[t]), add(before, after), symmetric)
+                antisymmetric = fused_multiply_add(splat(taps[odd + t]), subtract(before, after), antisymmetric)
+            store(target, to + c, symmetric)
+            store(target, to + apart + c, antisymmetric)
+
+    return pair
+
+
+# One body per radius lets LLVM unroll the taps and keep the sums in registers; the paper's σ give radii 1 … 9.
+_even_any, _even_1, _even_2, _even_3, _even_4, _even_5, _even_6, _even_7, _even_8, _even_9 = map(_make_even, range(10))
+_pair_any, _pair_1, _pair_2, _pair_3, _pair_4, _pair_5, _pair_6, _pair_7, _pair_8, _pair_9 = map(_make_pair, range(10))
+
+
+@jit
+def filter_even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:
+    """target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
+    if radius == 1:
+        _even_1(radius, source, at, step, taps, target, to, count)
+    elif radius == 2:
+        _even_2(radius, source, at, step, taps, target, to, count)
+    elif radius == 3:
+        _even_3(radius, source, at, step, taps, target, to, count)
+    elif radius == 4:
+        _even_4(radius, source, at, step, taps, target, to, count)
+    elif radius == 5:
+        _even_5(radius, source, at, step, taps, target, to, count)
+    elif radius == 6:
+        _even_6(radius, source, at, step, taps, target, to, count)
+    elif radius == 7:
+        _even_7(radius, source, at, step, taps, target, to, count)
+    elif radius == 8:
+        _even_8(radius, source, at, step, taps, target, to, count)
+    elif radius == 9:
+        _even_9(radius, source, at, step, taps, target, to, count)
+    else:
+        _even_any(radius, source, at, step, taps, target, to, count)
+
+
+@jit
+def filter_pair(
+    radius: int,
+    source: Any,
+    at: int,
+    step: int,
+    taps: Any,
+    odd: int,
+    target: Any,
+    to: int,
+    apart: int,
+    count: int,
+) -> None:
+    """The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`,
+    Σ_{t ≥ 1} taps[odd + t]·(f(c − t) − f(c + t)), into target[to + apart + c]: one reading of the source for both.
+    """
+    if radius == 1:
+        _pair_1(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 2:
+        _pair_2(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 3:
+        _pair_3(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 4:
+        _pair_4(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 5:
+        _pair_5(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 6:
+        _pair_6(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 7:
+        _pair_7(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 8:
+        _pair_8(radius, source, at, step, taps, odd, target, to, apart, count)
+    elif radius == 9:
+        _pair_9(radius, source, at, step, taps, odd, target, to, apart, count)
+    else:
+        _pair_any(radius, source, at, step, taps, odd, target, to, apart, count)
+
+
+@jit
+def filter_orders(
+    bank: Any, orders: int, source: Any, at: int, step: int, target: Any, to: int, apart: int, count: int
+) -> None:
+    """Derivatives 0 … orders − 1 of one row by the filters of `bank`: order n into target[to + n·apart + c]."""
+    for n in range(0, orders - 1, 2):
+        taps = offset(bank.taps, n * bank.tap_stride)
+        filter_pair(bank.radius, source, at, step, taps, bank.tap_stride, target, to + n * apart, apart, count)
+    if orders % 2 == 1:
+        n = orders - 1
+        taps = offset(bank.taps, n * bank.tap_stride)
+        filter_even(bank.radius, source, at, step, taps, target, to + n * apart, count)
+
+
+@jit
+def mix(
+    matrix: Any,
+    width: int,
+    depth: int,
+    source: Any,
+    source_stride: int,
+    count: int,
+    target: Any,
+    target_stride: int,
+) -> None:
+    """target[m, n] = Σ_k matrix[k, m] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors).
+
+    Four outputs by two vectors are summed in registers: eight multiply-adds for two loads and four broadcasts.
+    """
+    lanes = lane_count(source)
+    n = 0
+    while n + 2 * lanes <= count:
+        for m in range(0, width, 4):
+            first, second = load(source, n), load(source, n + lanes)
+            a0, a1, a2, a3 = (
+                splat(matrix[m]),
+                splat(matrix[m + 1]),
+                splat(matrix[m + 2]),
+                splat(matrix[m + 3]),
+            )
+            s00, s01 = multiply(a0, first), multiply(a0, second)
+            s10, s11 = multiply(a1, first), multiply(a1, second)
+            s20, s21 = multiply(a2, first), multiply(a2, second)
+            s30, s31 = multiply(a3, first), multiply(a3, second)
+            for k in range(1, depth):
+                first, second = (
+                    load(source, k * source_stride + n),
+                    load(source, k * source_stride + n + lanes),
+                )
+                row = k * width + m
+                a0, a1, a2, a3 = (
+                    splat(matrix[row]),
+                    splat(matrix[row + 1]),
+                    splat(matrix[row + 2]),
+                    splat(matrix[row + 3]),
+                )
+                s00, s01 = fused_multiply_add(a0, first, s00), fused_multiply_add(a0, second, s01)
+                s10, s11 = fused_multiply_add(a1, first, s10), fused_multiply_add(a1, second, s11)
+                s20, s21 = fused_multiply_add(a2, first, s20), fused_multiply_add(a2, second, s21)
+                s30, s31 = fused_multiply_add(a3, first, s30), fused_multiply_add(a3, second, s31)
+            to = m * target_stride + n
+            store(target, to, s00)
+            store(target, to + lanes, s01)
+            store(target, to + target_stride, s10)
+            store(target, to + target_stride + lanes, s11)
+            store(target, to + 2 * target_stride, s20)
+            store(target, to + 2 * target_stride + lanes, s21)
+            store(target, to + 3 * target_stride, s30)
+            store(target, to + 3 * target_stride + lanes, s31)
+        n += 2 * lanes
+    if n < count:
+        for m in range(width):
+            total = multiply(splat(matrix[m]), load(source, n))
+            for k in range(1, depth):
+                total = fused_multiply_add(splat(matrix[k * width + m]), load(source, k * source_stride + n), total)
+            store(target, m * target_stride + n, total)
+
+
+@jit
+def gram(
+    left: Any,
+    left_rows: int,
+    left_stride: int,
+    right: Any,
+    right_rows: int,
+    right_stride: int,
+    count: int,
+    target: Any,
+) -> None:
+    """target[i, j] += Σ_n left[i, n] · right[j, n];  left_rows a multiple of 4, right_rows of 2."""
+    lanes = lane_count(left)
+    for i in range(0, left_rows, 4):
+        l0, l1, l2, l3 = i * left_stride, (i + 1) * left_stride, (i + 2) * left_stride, (i + 3) * left_stride
+        for j in range(0, right_rows, 2):
+            r0, r1 = j * right_stride, (j + 1) * right_stride
+            x0, x1 = load(right, r0), load(right, r1)
+            y0, y1, y2, y3 = load(left, l0), load(left, l1), load(left, l2), load(left, l3)
+            s00, s01, s10, s11 = multiply(y0, x0), multiply(y0, x1), multiply(y1, x0), multiply(y1, x1)
+            s20, s21, s30, s31 = multiply(y2, x0), multiply(y2, x1), multiply(y3, x0), multiply(y3, x1)
+            for n in range(lanes, count, lanes):
+                x0, x1 = load(right, r0 + n), load(right, r1 + n)
+                y0, y1, y2, y3 = (
+                    load(left, l0 + n),
+                    load(left, l1 + n),
+                    load(left, l2 + n),
+                    load(left, l3 + n),
+                )
+                s00, s01 = fused_multiply_add(y0, x0, s00), fused_multiply_add(y0, x1, s01)
+                s10, s11 = fused_multiply_add(y1, x0, s10), fused_multiply_add(y1, x1, s11)
+                s20, s21 = fused_multiply_add(y2, x0, s20), fused_multiply_add(y2, x1, s21)
+                s30, s31 = fused_multiply_add(y3, x0, s30), fused_multiply_add(y3, x1, s31)
+            target[i * right_rows + j] += lane_sum(s00)
+            target[i * right_rows + j + 1] += lane_sum(s01)
+            target[(i + 1) * right_rows + j] += lane_sum(s10)
+            target[(i + 1) * right_rows + j + 1] += lane_sum(s11)
+            target[(i + 2) * right_rows + j] += lane_sum(s20)
+            target[(i + 2) * right_rows + j + 1] += lane_sum(s21)
+            target[(i + 3) * right_rows + j] += lane_sum(s30)
+            target[(i + 3) * right_rows + j + 1] += lane_sum(s31)

@@ -1,0 +1,183 @@
+"""The scale convolution of the paper: groups of Gaussian-derivative filters that share weights and differ in σ."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from seunet.errors import InputError, unknown_name
+from seunet.kernels.dispatch import jet_convolution
+from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
+from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps
+from seunet.maths.jet import jet_orders, jet_size
+from seunet.maths.sigma import SigmaRange, constrain, equal_range, filter_radius, free_sigma
+
+SIGMA_MODES: Final = ("constrained", "fixed", "free", "free_from_one")
+
+
+class GaussianConv2d(nn.Module):
+    r"""f_k ↦ Σ_{i+j ≤ N} α_ij (G^ij(σ_k) ⋆ f_k) for each of γ scales k, with α shared by the scales (paper eq. 4).
+
+    The lifting form sees one image at every scale: [B, C_in, H, W] → [B, γ, C_out/γ, H, W].  The hidden form keeps the
+    scales apart: [B, γ, C_in/γ, H, W] → [B, γ, C_out/γ, H, W].  Zero padding, no bias.
+
+    Args:
+        in_channels: of the image (lifting) or of all scales together (hidden; divisible by `scales`).
+        out_channels: of all scales together; divisible by `scales`.
+        scales: γ.
+        order: N, the highest total order of derivatives.
+        sigma: "constrained" (σ trained inside its interval, paper eq. 6), "fixed" (the midpoints), "free" (σ = 2ˣ from
+            the midpoints) or "free_from_one" (σ = 2ˣ from σ = 1 for all: the N-Jet start, which never separates).
+        sigma_range: the intervals; the paper's first layer, (0, 2.5) in γ parts, if None.
+        lifting: see above.
+        discretisation: "sampled" (the paper's), "integrated" or "discrete".
+        truncation: filters end at ⌈truncation · σ⌉ pixels.
+
+    α is drawn from N(0, 1/(C_in/γ · E)), E = the energy Σ G^ij² of the whole jet, averaged over the scales: white noise
+    of variance 1 comes out with variance 1 on average over the scales.
+    """
+
+    sigma_position: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        scales: int = 5,
+        order: int = 1,
+        sigma: str = "constrained",
+        sigma_range: SigmaRange | None = None,
+        lifting: bool = False,
+        discretisation: str = "sampled",
+        truncation: float = 2.0,
+    ) -> None:
+        super().__init__()
+        _check_arguments(in_channels, out_channels, scales, order, sigma, lifting, discretisation, truncation)
+        self.sigma_range = sigma_range or equal_range(0.0, 2.5, scales)
+        if self.sigma_range.scales != scales:
+            raise InputError(f"`sigma_range` has {self.sigma_range.scales} intervals for `scales` (={scales})")
+        self.in_channels = in_channels if lifting else in_channels // scales
+        self.out_channels = out_channels // scales
+        self.scales, self.order, self.lifting = scales, order, lifting
+        self.mode, self.discretisation, self.truncation = sigma, discretisation, truncation
+        self.coefficients = nn.Parameter(torch.empty(jet_size(order), self.in_channels, self.out_channels))
+        if sigma == "fixed":
+            self.register_parameter("sigma_position", None)
+        else:
+            shared = sigma == "constrained" and self.sigma_range.tied
+            self.sigma_position = nn.Parameter(torch.empty(1 if shared else scales))
+        self._set_bounds(1.0)
+        self.reset_parameters()
+
+    def _set_bounds(self, factor: float) -> None:
+        """Bounds as buffers that move with the module but are not part of `state_dict`: the config defines them."""
+        bounds = self.sigma_range.scaled(factor)
+        device = self.coefficients.device
+        self.factor = factor
+        self.register_buffer("lower", torch.tensor(bounds.lower, device=device), persistent=False)
+        self.register_buffer("upper", torch.tensor(bounds.upper, device=device), persistent=False)
+
+    def rescale_sigma(self, factor: float) -> None:
+        """Multiply every σ and its bounds: the same filter for structures `factor` times as large."""
+        self._set_bounds(self.factor * factor)
+
+    def reset_parameters(self) -> None:
+        """α from a variance-preserving normal distribution, σ in the middle of its interval."""
+        if self.coefficients.is_meta:
+            return
+        with torch.no_grad():
+            if self.sigma_position is not None:
+                if self.mode == "free":
+                    midpoints = torch.tensor(self.sigma_range.midpoints, device=self.sigma_position.device)
+                    self.sigma_position.copy_(midpoints.clamp(min=0.1).log2())
+                else:
+                    self.sigma_position.zero_()
+            self.coefficients.normal_(0.0, math.sqrt(1 / (self.in_channels * self._mean_energy())))
+
+    def _mean_energy(self) -> float:
+        """Σ over the jet of Σ_pixels G^ij², the gain of white noise, averaged over the scales."""
+        sigma = self.sigmas()
+        energy = full_taps(half_taps(sigma, self.radii(sigma), self.order, self.discretisation)).square().sum(-1)
+        return float(sum(energy[:, i] * energy[:, j] for i, j in jet_orders(self.order)).mean())  # type: ignore[union-attr]
+
+    def sigmas(self) -> Tensor:
+        """σ of each scale, [γ]: differentiable in what is trained."""
+        lower, upper = self.get_buffer("lower"), self.get_buffer("upper")
+        if self.sigma_position is None:
+            return ((lower + upper) / 2).clamp(min=0.1)
+        if self.mode == "constrained":
+            return constrain(self.sigma_position, lower, upper)
+        return free_sigma(self.sigma_position) * self.factor
+
+    def radii(self, sigma: Tensor) -> list[int]:
+        """The filters' radius at each scale.
+
+        Constrained σ have the radius of their interval's upper end: it never changes in training, so the loss has no
+        jumps, and for the paper's intervals it is eq. 7 to the letter.
+        """
+        largest = self.get_buffer("upper") if self.mode == "constrained" else sigma
+        return [filter_radius(value, self.truncation) for value in largest.tolist()]
+
+    def forward(self, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
+        """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`)."""
+        features = self._checked(features)
+        sigma = self.sigmas()
+        return jet_convolution(features, self.coefficients, sigma, self.radii(sigma), self.discretisation, affine, relu)
+
+    def _checked(self, features: Tensor) -> Tensor:
+        axes = "channels" if self.lifting else "scales, channels"
+        if features.ndim != (4 if self.lifting else 5):
+            raise InputError(f"input of shape {list(features.shape)} must be [batch, {axes}, height, width]")
+        if not features.is_floating_point():
+            raise InputError(f"input of type {features.dtype} must be floating point, e.g. images.float() / 255")
+        if self.lifting:
+            features = features[:, None]
+        expected = (1 if self.lifting else self.scales, self.in_channels)
+        if tuple(features.shape[1:3]) != expected:
+            raise InputError(
+                f"input of shape {list(features.shape)} must have {expected[0]} scales of {expected[1]} channels"
+            )
+        if features.shape[3] * features.shape[4] == 0:
+            raise InputError(f"input of shape {list(features.shape)} has no pixels")
+        return features
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_channels}, {self.out_channels}, scales={self.scales}, order={self.order}, sigma={self.mode}, "
+            f"lifting={self.lifting}, discretisation={self.discretisation}, factor={self.factor:g}"
+        )
+
+
+def _check_arguments(
+    in_channels: int,
+    out_channels: int,
+    scales: int,
+    order: int,
+    sigma: str,
+    lifting: bool,
+    discretisation: str,
+    truncation: float,
+) -> None:
+    for name, value, highest in (
+        ("in_channels", in_channels, MAX_CHANNELS),
+        ("out_channels", out_channels, MAX_CHANNELS),
+        ("scales", scales, MAX_SCALES),
+    ):
+        if not 1 <= value <= highest:
+            raise InputError(f"`{name}` (={value}) must be from 1 to {highest}")
+    if not 0 <= order <= MAX_ORDER:
+        raise InputError(f"`order` (={order}) must be from 0 to {MAX_ORDER}")
+    if not lifting and in_channels % scales:
+        raise InputError(f"`in_channels` (={in_channels}) must be divisible by `scales` (={scales})")
+    if out_channels % scales:
+        raise InputError(f"`out_channels` (={out_channels}) must be divisible by `scales` (={scales})")
+    if sigma not in SIGMA_MODES:
+        raise unknown_name("sigma mode", sigma, SIGMA_MODES)
+    if discretisation not in DISCRETISATIONS:
+        raise unknown_name("discretisation", discretisation, DISCRETISATIONS)
+    if not 0 < truncation <= 16:
+        raise InputError(f"`truncation` (={truncation:g}) must be above 0 and at most 16 standard deviations")

@@ -1,0 +1,70 @@
+"""From one prediction a scale to one prediction (paper section 3.4, algorithm 1), and the weights of the heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from seunet.errors import InputError, unknown_name
+
+
+def confidence(probabilities: Tensor) -> Tensor:
+    """δ = p_max − p_second: [B, scales, classes, H, W] → [B, scales, H, W].
+
+    Two equal largest probabilities have distance 0.  With a single class there is no second: δ = p.
+    """
+    if probabilities.shape[2] == 1:
+        return probabilities[:, :, 0]
+    best = probabilities.topk(2, dim=2).values
+    return best[:, :, 0] - best[:, :, 1]
+
+
+def _mean(probabilities: Tensor) -> Tensor:
+    return probabilities.mean(1)
+
+
+def winning_scale(probabilities: Tensor) -> Tensor:
+    """k* = argmax_k δ_k at each pixel, the finest of equals: [B, scales, classes, H, W] → [B, H, W]."""
+    # argmax leaves the choice among equals to the implementation; the finest scale is a rule that can be tested.
+    distance = confidence(probabilities)
+    is_best = distance == distance.amax(1, keepdim=True)
+    order = torch.arange(distance.shape[1], 0, -1, device=distance.device).view(1, -1, 1, 1)
+    return (is_best * order).argmax(1)
+
+
+def _p_dist(probabilities: Tensor) -> Tensor:
+    winner = winning_scale(probabilities)[:, None, None].expand(-1, 1, probabilities.shape[2], -1, -1)
+    return probabilities.gather(1, winner)[:, 0]
+
+
+def _p_ens(probabilities: Tensor) -> Tensor:
+    weights = torch.softmax(confidence(probabilities), dim=1)
+    return (weights[:, :, None] * probabilities).sum(1)
+
+
+_FUSIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"mean": _mean, "p_dist": _p_dist, "p_ens": _p_ens}
+FUSIONS: Final = tuple(_FUSIONS)
+
+
+def fuse(probabilities: Tensor, strategy: str = "p_ens") -> Tensor:
+    """[B, scales, classes, H, W] → [B, classes, H, W], a probability distribution again.
+
+    - `mean`: (1/γ) Σ_k ŷ_k
+    - `p_dist`: ŷ_k of the most confident scale k at each pixel (the finest of equals)
+    - `p_ens`: Σ_k w_k ŷ_k with w = softmax(δ), δ_k = p_max − p_second of scale k
+    """
+    if strategy not in _FUSIONS:
+        raise unknown_name("fusion", strategy, FUSIONS)
+    if probabilities.ndim != 5:
+        raise InputError(
+            f"`probabilities` of shape {list(probabilities.shape)} must be [batch, scales, classes, height, width]"
+        )
+    return _FUSIONS[strategy](probabilities)
+
+
+def head_weights(eta: Tensor) -> Tensor:
+    """η̃ = (softmax(η) + 1/γ) / 2 (paper eq. 9): positive, sum 1, none below 1/2γ."""
+    return (torch.softmax(eta, dim=0) + 1 / len(eta)) / 2

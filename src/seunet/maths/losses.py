@@ -1,0 +1,39 @@
+"""The loss of the paper (eq. 8 and 9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from seunet.errors import InputError
+
+IGNORE_INDEX: Final = 255
+"""The label of pixels that count for nothing: outside the annotated region."""
+
+
+def scale_losses(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
+    """l_k = mean over the labelled pixels of −log softmax(logits_k)[target]: one loss a scale, [γ].
+
+    logits [B, γ, classes, H, W], target [B, H, W] of class indices.  With no labelled pixel the loss is 0.
+    """
+    batch, scales, classes, height, width = logits.shape
+    if target.shape != (batch, height, width):
+        raise InputError(f"`target` of shape {list(target.shape)} must be {[batch, height, width]}, as the logits are")
+    labelled = target != ignore_index
+    if bool((labelled & ((target < 0) | (target >= classes))).any()):
+        worst = int(target[labelled].max())
+        raise InputError(
+            f"`target` holds class {worst}; the model knows 0 … {classes - 1} and {ignore_index} for ignore"
+        )
+    repeated = target.long()[:, None].expand(batch, scales, height, width).flatten(0, 1)
+    losses = cross_entropy(logits.flatten(0, 1), repeated, ignore_index=ignore_index, reduction="none")
+    total = losses.view(batch, scales, -1).sum((0, 2))
+    return total / labelled.sum().clamp(min=1)
+
+
+def weighted_loss(losses: Tensor, weights: Tensor) -> Tensor:
+    """L = Σ_k η̃_k l_k (paper eq. 9)."""
+    return torch.dot(weights.to(losses.dtype), losses)

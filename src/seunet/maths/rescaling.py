@@ -1,0 +1,38 @@
+"""The scaling operator (S_s f)(x) = f(x/s) on images and masks (paper eq. 1)."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from seunet.errors import InputError
+
+
+def scaled_size(size_px: int, scale: float) -> int:
+    """How many pixels `size_px` become: round(size · s)."""
+    return round(size_px * scale)
+
+
+def rescale(images: Tensor, scale: float, antialias: bool = False) -> Tensor:
+    """S_s by bilinear interpolation, pixel centres at (i + ½): [B, C, H, W] → [B, C, ~sH, ~sW].
+
+    Without antialiasing, as in the paper; with it, shrinking averages over all source pixels.
+    """
+    return _resize(images, scale, "bilinear", antialias)
+
+
+def rescale_mask(masks: Tensor, scale: float) -> Tensor:
+    """S_s by the nearest pixel: [B, H, W] of integers → [B, ~sH, ~sW] of the same integers."""
+    return _resize(masks[:, None].double(), scale, "nearest-exact", False)[:, 0].to(masks.dtype)
+
+
+def _resize(images: Tensor, scale: float, mode: str, antialias: bool) -> Tensor:
+    if not math.isfinite(scale) or scale <= 0:
+        raise InputError(f"`scale` (={scale}) must be a positive number")
+    height, width = images.shape[-2:]
+    size = scaled_size(height, scale), scaled_size(width, scale)
+    if min(size) < 1:
+        raise InputError(f"scale {scale:g} leaves less than one pixel of a {height}×{width} image")
+    return interpolate(images, size=size, mode=mode, antialias=antialias)

@@ -1,0 +1,1 @@
+"""One U skeleton and the ways to fill it; model files."""

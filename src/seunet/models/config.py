@@ -1,0 +1,79 @@
+"""What can be chosen about a model: frozen, typed, and named in the error when it is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from seunet.errors import InputError, unknown_name
+from seunet.limits import MAX_CHANNELS, MAX_CLASSES, MAX_ORDER, MAX_SCALES
+
+PAPER_WIDTHS = (60, 120, 240, 480, 960)
+
+
+class ModelConfig(BaseModel):
+    """What every model has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    classes: int = Field(2, ge=1, le=MAX_CLASSES)
+    in_channels: int = Field(3, ge=1, le=1024)
+    widths: tuple[int, ...] = Field(PAPER_WIDTHS, min_length=1, max_length=8)
+    pooling: Literal["max", "average", "none"] = "max"
+
+    @model_validator(mode="after")
+    def _widths_are_possible(self) -> ModelConfig:
+        for width in self.widths:
+            if not 1 <= width <= MAX_CHANNELS:
+                raise ValueError(f"`widths` (={list(self.widths)}) must be from 1 to {MAX_CHANNELS}")
+            self.check_width(width)
+        return self
+
+    def check_width(self, width: int) -> None:
+        """What a model asks of each width."""
+
+
+class PlainConfig(ModelConfig):
+    """The plain UNet."""
+
+
+class GaussianConfig(ModelConfig):
+    """Models made of `layers.GaussianConv2d`."""
+
+    scales: int = Field(5, ge=1, le=MAX_SCALES)
+    order: int = Field(1, ge=0, le=MAX_ORDER)
+    sigma: Literal["constrained", "fixed", "free", "free_from_one"] = "constrained"
+    schedule: Literal["paper", "geometric"] = "paper"
+    sigma_base: float = Field(0.7, gt=0, le=16)
+    """Geometric schedule: the finest σ at every block."""
+    sigma_ratio: float = Field(math.sqrt(2), gt=1, le=8)
+    """Geometric schedule: between neighbouring scales."""
+    discretisation: Literal["sampled", "integrated", "discrete"] = "sampled"
+    truncation: float = Field(2.0, gt=0, le=16)
+    norm: Literal["group", "shared"] = "group"
+    head_weights: Literal["trained", "uniform"] = "trained"
+
+    def check_width(self, width: int) -> None:
+        if width % self.scales:
+            raise ValueError(f"`widths` (={list(self.widths)}) must be divisible by `scales` (={self.scales})")
+
+
+Config = TypeVar("Config", bound=ModelConfig)
+
+
+def validated(kind: type[Config], options: dict[str, Any]) -> Config:
+    """The config of these options; one line that names the option, its value and the remedy where it is none."""
+    for name in options:
+        if name not in kind.model_fields:
+            raise unknown_name("option", name, kind.model_fields)
+    try:
+        return kind.model_validate(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:
+            raise InputError(first["msg"].removeprefix("Value error, ")) from None
+        name = str(first["loc"][0])
+        reason = first["msg"][0].lower() + first["msg"][1:]
+        raise InputError(f"`{name}` (={options.get(name)!r}): {reason}") from None

@@ -1,0 +1,162 @@
+"""Model files: `config.json` and `model.safetensors` in a folder.  No pickle, and nothing is built before it fits.
+
+config.json: {"format": "seunet-model", "version": 1, "model": name, "options": {…}, "factor": 1.0,
+              "weights": {"sha256": …, "bytes": …}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensor_bytes
+
+from seunet.atomic import write_bytes, write_text
+from seunet.errors import InputError, ModelFileError
+from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES, MAX_PARAMETERS
+from seunet.models.config import ModelConfig
+from seunet.models.gaussian import SEUNet
+from seunet.models.registry import build_model, model_config
+from seunet.models.skeleton import ScaleUNet
+
+FORMAT: Final = "seunet-model"
+VERSION: Final = 1
+CONFIG_NAME: Final = "config.json"
+WEIGHTS_NAME: Final = "model.safetensors"
+
+_DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
+
+
+def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
+    """Write the two files atomically, the weights first: a config never points at weights that are not there."""
+    place = Path(folder)
+    weights = tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": model.name,
+        "options": model.config.model_dump(mode="json"),
+        "factor": model.factor if isinstance(model, SEUNet) else 1.0,
+        "weights": {"sha256": hashlib.sha256(weights).hexdigest(), "bytes": len(weights)},
+    }
+    write_bytes(place / WEIGHTS_NAME, weights)
+    write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
+
+
+def load(folder: str | os.PathLike[str]) -> ScaleUNet:
+    """The model in `folder`, in evaluation mode.
+
+    Everything is compared with what the config promises (size, hash, names, shapes and types of all tensors) before
+    the network is built.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise ModelFileError(f"{place}: no such model folder; give one that `save_pretrained` wrote")
+    path = place / CONFIG_NAME
+    config = _read_config(path)
+    name, options = _field(path, config, "model", str), _field(path, config, "options", dict)
+    promised, factor = _field(path, config, "weights", dict), _field(path, config, "factor", (int, float))
+    try:
+        checked = model_config(name, **options)
+    except InputError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    expected = _expected_tensors(path, name, checked)
+    data = _read_weights(place / WEIGHTS_NAME, promised)
+    _compare(place / WEIGHTS_NAME, expected, _header(place / WEIGHTS_NAME, data))
+    try:
+        tensors = read_tensors(data)
+    except SafetensorError as error:
+        raise ModelFileError(f"{place / WEIGHTS_NAME}: not a safetensors file ({error}); fetch it again") from None
+    model = build_model(name, checked)
+    model.load_state_dict(tensors)
+    if isinstance(model, SEUNet) and factor != 1:
+        model = model.at_scale(factor)
+    return model.eval()
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ModelFileError(f"{path}: larger than {MAX_CONFIG_BYTES:,} bytes; this is no model config")
+        config = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
+    except (ValueError, RecursionError):
+        raise ModelFileError(f"{path}: not JSON; fetch the model again") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ModelFileError(f'{path}: not a seunet model (no "format": "{FORMAT}")')
+    if config.get("version") != VERSION:
+        raise ModelFileError(f"{path}: format version {config.get('version')!r}; this release reads {VERSION}")
+    return config
+
+
+def _field(path: Path, config: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
+    value = config.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ModelFileError(f"{path}: field {name!r} is {'missing' if value is None else 'of the wrong type'}")
+    return value
+
+
+def _expected_tensors(path: Path, name: str, config: ModelConfig) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """Names, shapes and types of the state of such a model, found without allocating it."""
+    with torch.device("meta"):
+        skeleton = build_model(name, config)
+    parameters = sum(parameter.numel() for parameter in skeleton.parameters())
+    if parameters > MAX_PARAMETERS:
+        raise ModelFileError(f"{path}: asks for {parameters:,} parameters; the limit is {MAX_PARAMETERS:,}")
+    return {key: (tuple(tensor.shape), tensor.dtype) for key, tensor in skeleton.state_dict().items()}
+
+
+def _read_weights(path: Path, promised: dict[str, Any]) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size != promised.get("bytes") or size > MAX_MODEL_BYTES:
+            raise ModelFileError(
+                f"{path}: {size:,} bytes where the config promises {promised.get('bytes')!r}; truncated? fetch it again"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); fetch the model again") from None
+    if hashlib.sha256(data).hexdigest() != promised.get("sha256"):
+        raise ModelFileError(f"{path}: its sha256 is not the config's; the file was altered or damaged: fetch it again")
+    return data
+
+
+def _header(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
+    """Names, shapes and types that a safetensors file declares: 8 bytes of length, then JSON."""
+    length = int.from_bytes(data[:8], "little")
+    try:
+        if not 0 < length <= min(len(data) - 8, MAX_CONFIG_BYTES):
+            raise ValueError
+        declared = json.loads(data[8 : 8 + length])
+        return {
+            key: (tuple(entry["shape"]), _DTYPES.get(entry["dtype"]))
+            for key, entry in declared.items()
+            if key != "__metadata__"
+        }
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
+
+
+def _compare(
+    path: Path,
+    expected: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    found: dict[str, tuple[tuple[int, ...], torch.dtype | None]],
+) -> None:
+    """Refuse weights that are not those of the config, naming the first three that differ."""
+    wrong = [f"{key} is missing" for key in expected if key not in found]
+    wrong += [f"{key} is not part of the model" for key in found if key not in expected]
+    wrong += [
+        f"{key} is {list(found[key][0])} {found[key][1]}, not {list(shape)} {dtype}"
+        for key, (shape, dtype) in expected.items()
+        if key in found and found[key] != (shape, dtype)
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ModelFileError(f"{path}: does not fit the config: {'; '.join(wrong[:3])}{more}")

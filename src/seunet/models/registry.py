@@ -1,0 +1,78 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from seunet.errors import unknown_name
+from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, validated
+from seunet.models.gaussian import SEUNet
+from seunet.models.plain import PlainConv2d
+from seunet.models.skeleton import ScaleUNet
+
+
+def _plain_unet(config: PlainConfig) -> ScaleUNet:
+    return ScaleUNet(
+        lambda in_channels, out_channels, block, lifting: PlainConv2d(in_channels, out_channels, lifting=lifting),
+        widths=config.widths,
+        scales=1,
+        in_channels=config.in_channels,
+        classes=config.classes,
+        norm="group",
+        pooling=config.pooling,
+    )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a name becomes a model: the type of its options, what each preset sets, and the builder."""
+
+    config: type[ModelConfig]
+    presets: dict[str, dict[str, Any]]
+    build: Callable[[Any], ScaleUNet]
+
+
+_RECIPES: Final[dict[str, Recipe]] = {
+    "seunet": Recipe(
+        GaussianConfig,
+        {
+            "paper": {},
+            # Measured in benchmarks/equivariance.py; why: docs/decisions/0003-geometric-preset.md.
+            "geometric": {"schedule": "geometric", "discretisation": "sampled", "truncation": 2.5},
+        },
+        SEUNet,
+    ),
+    "unet": Recipe(PlainConfig, {"paper": {}}, _plain_unet),
+}
+
+
+def list_models() -> list[str]:
+    """The names `create_model` knows."""
+    return sorted(_RECIPES)
+
+
+def model_config(name: str, preset: str = "paper", **options: Any) -> ModelConfig:
+    """The complete, checked options of a model."""
+    if name not in _RECIPES:
+        raise unknown_name("model", name, _RECIPES)
+    recipe = _RECIPES[name]
+    if preset not in recipe.presets:
+        raise unknown_name(f"preset of {name}", preset, recipe.presets)
+    return validated(recipe.config, recipe.presets[preset] | options)
+
+
+def build_model(name: str, config: ModelConfig) -> ScaleUNet:
+    """The model of a checked config."""
+    model = _RECIPES[name].build(config)
+    model.name, model.config = name, config
+    return model
+
+
+def create_model(name: str, *, preset: str = "paper", **options: Any) -> ScaleUNet:
+    """A model with fresh weights: `create_model("seunet", classes=5, preset="geometric")`.
+
+    [B, in_channels, H, W] → logits [B, scales, classes, H, W] for any H and W.
+    """
+    return build_model(name, model_config(name, preset, **options))
