@@ -98,9 +98,7 @@ def bcss_figures(scratch: Path) -> dict[str, Any]:
     for number, mask in enumerate(sorted((raw / "roi_masks").glob("*.png"))):
         (source / "masks" / mask.name).write_bytes(mask.read_bytes())
         width, height = Image.open(mask).size
-        pixels = np.tile(np.roll(tile, number, axis=1), (height // 256 + 1, width // 256 + 1, 1))[
-            :height, :width
-        ]
+        pixels = np.tile(np.roll(tile, number, axis=1), (height // 256 + 1, width // 256 + 1, 1))[:height, :width]
         Image.fromarray(pixels).save(source / "rgbs_colorNormalized" / mask.name, compress_level=1)
     began = time.monotonic()
     manifest = prepare(plan_bcss(source, dest, Settings(512, 512, min_annotated=0.5)), dest).manifest
@@ -108,18 +106,14 @@ def bcss_figures(scratch: Path) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began, 1),
         "windows": manifest.window_counts(),
         "windows_left_out": sum(image.windows_left_out for image in manifest.images),
-        "areas_px": {
-            image.name.split("_")[0]: _named_areas(manifest, image.class_pixels) for image in manifest.images
-        },
+        "areas_px": {image.name.split("_")[0]: _named_areas(manifest, image.class_pixels) for image in manifest.images},
         "by_histogram": _by_histogram(source / "masks" / f"{manifest.images[0].name}.png"),
         "findings_of_verify": len(verify(dest)),
     }
 
 
 def _named_areas(manifest: Manifest, areas: dict[str, int]) -> dict[str, int]:
-    names = {str(entry.code): entry.name for entry in manifest.classes} | {
-        str(manifest.ignore_code): "ignore"
-    }
+    names = {str(entry.code): entry.name for entry in manifest.classes} | {str(manifest.ignore_code): "ignore"}
     return {names[code]: area for code, area in areas.items()}
 
 

@@ -37,9 +37,7 @@ def loader_figures(monuseg: Path) -> dict[str, Any]:
 def _rate(windows: WindowDataset, workers: int) -> float:
     """The second and third epoch: images are decoded by then."""
     sampler = EpochSampler(len(windows), seed=0)
-    loader = DataLoader(
-        windows, batch_size=BATCH, sampler=sampler, num_workers=workers, persistent_workers=workers > 0
-    )
+    loader = DataLoader(windows, batch_size=BATCH, sampler=sampler, num_workers=workers, persistent_workers=workers > 0)
     rates = []
     for epoch in range(3):
         sampler.epoch = epoch

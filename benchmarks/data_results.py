@@ -18,9 +18,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 def commit() -> str:
     """The commit that is measured, marked if the source differs from it."""
     head = _git("rev-parse", "HEAD")
-    return head + (
-        "+changes" if _git("status", "--porcelain", "--", "src", "tests", "benchmarks/*.py") else ""
-    )
+    return head + ("+changes" if _git("status", "--porcelain", "--", "src", "tests", "benchmarks/*.py") else "")
 
 
 def write_results(name: str, figures: dict[str, Any]) -> None:
@@ -32,6 +30,4 @@ def write_results(name: str, figures: dict[str, Any]) -> None:
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

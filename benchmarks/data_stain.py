@@ -28,17 +28,11 @@ def stain_figures(monuseg: Path | None) -> dict[str, Any]:
         "made": _angles([stained_image(name, 500, seed) for name in MATRICES for seed in range(5)])
     }
     image, matrix = stained_image("macenko", SIZE_PX, 0)
-    figures["made"]["plain_nmf"] = _worst(
-        [(_plain_nmf(pixels), known) for pixels, known in [(image, matrix)]]
-    )
+    figures["made"]["plain_nmf"] = _worst([(_plain_nmf(pixels), known) for pixels, known in [(image, matrix)]])
     if monuseg is not None:
         manifest = read_manifest(monuseg)
-        train = [
-            np.asarray(Image.open(monuseg / e.image.path)) for e in manifest.images if e.split == "train"
-        ]
-        figures["real_restained"] = _angles(
-            [_restained(pixels, number) for number, pixels in enumerate(train)]
-        )
+        train = [np.asarray(Image.open(monuseg / e.image.path)) for e in manifest.images if e.split == "train"]
+        figures["real_restained"] = _angles([_restained(pixels, number) for number, pixels in enumerate(train)])
         figures["target"] = _target(train)
         image = train[0]
     figures["seconds_1000x1000_one_thread"] = _seconds(image)
@@ -134,10 +128,6 @@ def _spams_figures(image: NDArray[np.uint8]) -> dict[str, Any]:
     ours = _seconds(image)
     fitted = fit_stains(image)
     rows = matrix if matrix[0, 0] >= matrix[1, 0] else matrix[::-1]
-    apart = (
-        [round(angle_degrees(fitted.matrix[k], rows[k]), 2) for k in (0, 1)]
-        if isinstance(fitted, Stains)
-        else []
-    )
+    apart = [round(angle_degrees(fitted.matrix[k], rows[k]), 2) for k in (0, 1)] if isinstance(fitted, Stains) else []
     ratio = round(seconds / (ours["fit"] + ours["apply"]), 1)
     return {"seconds": round(seconds, 2), "times_ours": ratio, "degrees_apart": apart}

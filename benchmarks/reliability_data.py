@@ -53,10 +53,7 @@ def main() -> None:
         }
     write_results("reliability_data", figures)
     broken = [
-        f"{row}.{key}"
-        for row, values in figures.items()
-        for key, value in values.items()
-        if key in MUST and value
+        f"{row}.{key}" for row, values in figures.items() for key, value in values.items() if key in MUST and value
     ]
     if broken:
         sys.exit(f"not as it must be: {', '.join(broken)}")
@@ -79,16 +76,12 @@ MUST = {
 
 def outcomes_of(jobs: list[Job]) -> Iterator[Outcome]:
     """All outcomes, in the order of the jobs, from two workers."""
-    yield from sorted(
-        run_jobs(jobs, workers=2, limit_seconds=LIMIT_SECONDS), key=lambda outcome: outcome.number
-    )
+    yield from sorted(run_jobs(jobs, workers=2, limit_seconds=LIMIT_SECONDS), key=lambda outcome: outcome.number)
 
 
 def count(outcomes: Iterable[Outcome], slow_seconds: float) -> Counter[str]:
     """What became of mutants."""
-    total: Counter[str] = Counter(
-        accepted=0, refused=0, tracebacks=0, hangs=0, slow=0, not_one_line=0, not_exit_2=0
-    )
+    total: Counter[str] = Counter(accepted=0, refused=0, tracebacks=0, hangs=0, slow=0, not_one_line=0, not_exit_2=0)
     for outcome in outcomes:
         total["files"] += 1
         total["slow"] += outcome.seconds > slow_seconds
@@ -184,9 +177,7 @@ def _slowest_bomb(folder: Path) -> float:
         for kind, bomb in (("png", png_bomb), ("tif", tiff_bomb)):
             files.append(folder / f"bomb{index}.{kind}")
             files[-1].write_bytes(bomb(*size))
-    outcomes = [outcome for outcome in run_jobs([_image_job(folder, file, 0) for file in files], workers=1)][
-        1:
-    ]
+    outcomes = [outcome for outcome in run_jobs([_image_job(folder, file, 0) for file in files], workers=1)][1:]
     if not all(outcome.error is not None and outcome.error.exit_code == 2 for outcome in outcomes):
         sys.exit("a bomb was not refused with exit code 2")
     slowest = max(outcome.seconds for outcome in outcomes)

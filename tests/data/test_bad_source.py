@@ -36,20 +36,15 @@ def test_the_wrong_folder_level_is_named_with_the_right_one(tmp_path: Path) -> N
     inner = source / "MoNuSeg 2018 Training Data"
     dest = tmp_path / "dest"
     assert (
-        refused("monuseg", inner, dest)
-        == f"{inner}: is one level too deep; pass the folder that holds it ({source})"
+        refused("monuseg", inner, dest) == f"{inner}: is one level too deep; pass the folder that holds it ({source})"
     )
-    assert (
-        refused("monuseg", tmp_path / "a", dest) == f"{tmp_path / 'a'}: is one level too high; pass {source}"
-    )
+    assert refused("monuseg", tmp_path / "a", dest) == f"{tmp_path / 'a'}: is one level too high; pass {source}"
     lab = write_lab(tmp_path / "b" / "lab")
     assert (
         refused("folder", lab / "images", dest, "--kind", "instances")
         == f"{lab / 'images'}: is one level too deep; pass the folder that holds it ({lab})"
     )
-    assert refused("folder", lab.parent, dest, "--kind", "instances").endswith(
-        f"is one level too high; pass {lab}"
-    )
+    assert refused("folder", lab.parent, dest, "--kind", "instances").endswith(f"is one level too high; pass {lab}")
 
 
 def test_a_folder_of_another_kind_is_told_what_was_expected(tmp_path: Path) -> None:
@@ -69,9 +64,7 @@ def test_a_folder_of_another_kind_is_told_what_was_expected(tmp_path: Path) -> N
 def test_an_archive_is_not_a_folder(tmp_path: Path) -> None:
     archive = tmp_path / "MoNuSegTestData.zip"
     archive.write_bytes(b"PK\x03\x04")
-    assert refused("monuseg", archive, tmp_path / "d") == (
-        f"{archive}: is an archive; extract it and pass the folder"
-    )
+    assert refused("monuseg", archive, tmp_path / "d") == (f"{archive}: is an archive; extract it and pass the folder")
     (tmp_path / "downloads").mkdir()
     shutil.move(archive, tmp_path / "downloads" / archive.name)
     assert refused("monuseg", tmp_path / "downloads", tmp_path / "d").endswith(
@@ -84,9 +77,7 @@ def test_a_file_nothing_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "empty").mkdir()
     dest = tmp_path / "d"
-    assert refused("bcss", tmp_path / "a.txt", dest).endswith(
-        "is a file; pass the folder that holds the data set"
-    )
+    assert refused("bcss", tmp_path / "a.txt", dest).endswith("is a file; pass the folder that holds the data set")
     assert refused("bcss", tmp_path / "none", dest).endswith("none: no such folder; check the path")
     assert refused("bcss", tmp_path / "empty", dest).endswith(
         "empty: is empty; pass the folder that the archive was extracted to"
@@ -135,9 +126,7 @@ def test_one_image_in_both_archives_is_refused(tmp_path: Path) -> None:
     testing.mkdir()
     for file in [*training.rglob("*.tif"), *training.rglob("*.xml")]:
         shutil.copy(file, testing)
-    assert "TCGA-00-1000-01Z-00-DX1: two images have this name (" in refused(
-        "monuseg", source, tmp_path / "d"
-    )
+    assert "TCGA-00-1000-01Z-00-DX1: two images have this name (" in refused("monuseg", source, tmp_path / "d")
 
 
 def test_a_dest_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -208,9 +197,7 @@ def test_src_and_dest_must_lie_apart(tmp_path: Path, place: str) -> None:
 def test_a_dest_that_is_a_file_is_refused(tmp_path: Path) -> None:
     source = write_monuseg(tmp_path / "src", train=1, test=0)
     (tmp_path / "d").write_text("x")
-    assert (
-        refused("monuseg", source, tmp_path / "d") == f"{tmp_path / 'd'}: is a file; choose a folder for DEST"
-    )
+    assert refused("monuseg", source, tmp_path / "d") == f"{tmp_path / 'd'}: is a file; choose a folder for DEST"
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root writes anywhere")
@@ -238,26 +225,19 @@ def test_a_foreign_manifest_is_named_with_the_field(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"format": "other"}')
     ran = seunet("data", "verify", tmp_path)
     assert ran.code == 2
-    assert (
-        f"{tmp_path}/manifest.json: format: Input should be 'seunet-data/1'; prepare the set again" in ran.err
-    )
+    assert f"{tmp_path}/manifest.json: format: Input should be 'seunet-data/1'; prepare the set again" in ran.err
     (tmp_path / "manifest.json").write_text("[")
     assert "manifest.json: start of file: Invalid JSON" in seunet("data", "verify", tmp_path).err
 
 
 def test_verify_of_no_set_says_so(tmp_path: Path) -> None:
-    assert (
-        "none: no such folder; make it with `seunet data prepare`"
-        in seunet("data", "verify", tmp_path / "none").err
-    )
+    assert "none: no such folder; make it with `seunet data prepare`" in seunet("data", "verify", tmp_path / "none").err
     ran = seunet("data", "verify", tmp_path)
     assert ran.code == 2
     assert "holds no manifest.json; pass the DEST of a finished `seunet data prepare`" in ran.err
 
 
-@pytest.mark.parametrize(
-    "verb", [("prepare", "monuseg"), ("prepare", "bcss"), ("prepare", "folder"), ("verify",)]
-)
+@pytest.mark.parametrize("verb", [("prepare", "monuseg"), ("prepare", "bcss"), ("prepare", "folder"), ("verify",)])
 def test_help_of_every_verb_has_an_example(verb: tuple[str, ...]) -> None:
     ran = seunet("data", *verb, "--help")
     assert ran.code == 0

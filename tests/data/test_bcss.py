@@ -27,9 +27,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_twenty_two_codes_become_five_classes_and_ignore() -> None:
     table = code_map(PUBLISHED)
     assert len(table) == 22
-    by_class = {
-        target: {int(code) for code, to in table.items() if to == target} for target in (1, 2, 3, 4, 255)
-    }
+    by_class = {target: {int(code) for code, to in table.items() if to == target} for target in (1, 2, 3, 4, 255)}
     assert by_class == {1: {1, 19, 20}, 2: {2}, 3: {3, 10, 11}, 4: {4}, 255: {0}}
     assert sum(to == 0 for to in table.values()) == 22 - 3 - 1 - 3 - 1 - 1
 
@@ -99,9 +97,7 @@ def test_a_code_beyond_the_table_is_an_error_that_counts_it(tmp_path: Path) -> N
     pixels = np.array(Image.open(mask))
     pixels[0, :3] = 22
     write_image(mask, pixels)
-    assert "MPP-0.2500.png: codes 22 (3 px) are not in the class map (known: 0, 1, 2" in refused(
-        source, tmp_path / "a"
-    )
+    assert "MPP-0.2500.png: codes 22 (3 px) are not in the class map (known: 0, 1, 2" in refused(source, tmp_path / "a")
 
 
 def test_a_mask_of_another_size_is_an_error(tmp_path: Path) -> None:

@@ -85,9 +85,7 @@ def test_a_patient_given_two_splits_is_an_error(tmp_path: Path) -> None:
     options = ("--class-map", class_map(tmp_path / "map.csv"), "--table", write_csv(tmp_path / "t.csv", rows))
     ran = prepare(source, tmp_path / "a", *options)
     assert ran.code == 2
-    assert ran.err == (
-        "seunet: patient Ann: in test (P0_0) and train (P0_1); give all images of a patient one split\n"
-    )
+    assert ran.err == ("seunet: patient Ann: in test (P0_0) and train (P0_1); give all images of a patient one split\n")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +104,7 @@ def test_a_patient_given_two_splits_is_an_error(tmp_path: Path) -> None:
         ([], "map.csv: is empty; its first line must be code,class"),
     ],
 )
-def test_a_class_map_that_cannot_be_meant_is_an_error(
-    tmp_path: Path, rows: list[tuple], sentence: str
-) -> None:
+def test_a_class_map_that_cannot_be_meant_is_an_error(tmp_path: Path, rows: list[tuple], sentence: str) -> None:
     source = write_lab(tmp_path / "src", patients=1, images_each=1)
     ran = prepare(source, tmp_path / "a", "--class-map", write_csv(tmp_path / "map.csv", rows))
     assert ran.code == 2
@@ -149,9 +145,7 @@ def test_a_class_map_that_is_no_table_is_an_error(tmp_path: Path, data: bytes, s
         ),
     ],
 )
-def test_options_that_cannot_be_meant_are_errors(
-    tmp_path: Path, options: tuple[str, ...], sentence: str
-) -> None:
+def test_options_that_cannot_be_meant_are_errors(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
     source = write_lab(tmp_path / "src", patients=1, images_each=1)
     ran = prepare(source, tmp_path / "a", *options)
     assert ran.code == 2
@@ -173,13 +167,9 @@ def test_options_that_cannot_be_meant_are_errors(
         ),
     ],
 )
-def test_a_table_that_does_not_fit_the_images_is_an_error(
-    tmp_path: Path, rows: list[tuple], sentence: str
-) -> None:
+def test_a_table_that_does_not_fit_the_images_is_an_error(tmp_path: Path, rows: list[tuple], sentence: str) -> None:
     source = write_lab(tmp_path / "src", patients=1, images_each=1)
-    ran = prepare(
-        source, tmp_path / "a", "--kind", "instances", "--table", write_csv(tmp_path / "t.csv", rows)
-    )
+    ran = prepare(source, tmp_path / "a", "--kind", "instances", "--table", write_csv(tmp_path / "t.csv", rows))
     assert ran.code == 2
     assert sentence in ran.err
 

@@ -23,9 +23,7 @@ def refuse(text: str | bytes, sentence: str) -> None:
 
 
 def test_regions_are_read_in_file_order_with_their_ids_and_mpp() -> None:
-    annotation = parse_annotation(
-        imagescope_xml([disc(9, 9, 3), [(1, 2), (3, 4.5)]], mpp="0.2527").encode(), "a.xml"
-    )
+    annotation = parse_annotation(imagescope_xml([disc(9, 9, 3), [(1, 2), (3, 4.5)]], mpp="0.2527").encode(), "a.xml")
     assert [region.label for region in annotation.regions] == ["1", "2"]
     assert annotation.regions[1].ring.tolist() == [[1, 2], [3, 4.5]]
     assert annotation.mpp == 0.2527
@@ -74,9 +72,7 @@ def test_a_misspelt_element_cannot_lose_a_nucleus() -> None:
 def test_a_foreign_file_is_refused() -> None:
     refuse("<svg/>", "a.xml: starts with <svg>, not <Annotations>; it is not an ImageScope file")
     refuse(b"PK\x03\x04....", "a.xml: is a zip archive; extract it first")
-    refuse(
-        "plain text", "a.xml: not well-formed XML (syntax error: line 1, column 0); export it from ImageScope"
-    )
+    refuse("plain text", "a.xml: not well-formed XML (syntax error: line 1, column 0); export it from ImageScope")
     refuse(
         imagescope_xml([], mpp="soon"),
         "a.xml MicronsPerPixel: 'soon' is not a finite number; correct the file",

@@ -92,9 +92,7 @@ def test_a_file_that_takes_too_long_costs_itself_and_not_the_run(tmp_path: Path)
     assert len(outcomes) == 2
     for outcome in outcomes:
         assert isinstance(outcome.error, InputError)
-        assert str(outcome.error).endswith(
-            ".tif: not decoded within 0.001 s; export it again or leave it out"
-        )
+        assert str(outcome.error).endswith(".tif: not decoded within 0.001 s; export it again or leave it out")
 
 
 def test_a_crashed_decoder_is_named_and_the_next_job_gets_a_new_process(tmp_path: Path) -> None:
@@ -102,9 +100,7 @@ def test_a_crashed_decoder_is_named_and_the_next_job_gets_a_new_process(tmp_path
     worker = Worker()
     os.kill(worker.pid, signal.SIGSEGV)
     outcome = worker.ask(0, job)
-    assert str(outcome.error).endswith(
-        ".tif: its decoder crashed (signal 11); export the file again or leave it out"
-    )
+    assert str(outcome.error).endswith(".tif: its decoder crashed (signal 11); export the file again or leave it out")
     assert not worker.alive
     killed = Worker()
     os.kill(killed.pid, signal.SIGKILL)
@@ -135,9 +131,7 @@ def test_a_bug_in_a_worker_is_one_line_that_asks_for_a_report(tmp_path: Path) ->
 
 def test_without_any_process_to_be_had_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "no-python"))
-    with pytest.raises(
-        ResourceError, match="1 images left and no worker process could be run; use fewer --workers"
-    ):
+    with pytest.raises(ResourceError, match="1 images left and no worker process could be run; use fewer --workers"):
         list(run_jobs(jobs_for(tmp_path), workers=2))
 
 

@@ -25,9 +25,7 @@ BOLD = Augmentation(flips=True, shift_px=9, scale_range=(0.5, 2.0))
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("loader")
     source = write_monuseg(root / "src", train=3, test=1)
-    assert (
-        seunet("data", "prepare", "monuseg", source, root / "set", "--window", 32, "--stride", 16).code == 0
-    )
+    assert seunet("data", "prepare", "monuseg", source, root / "set", "--window", 32, "--stride", 16).code == 0
     return root / "set"
 
 
@@ -105,9 +103,7 @@ def test_a_shift_stays_on_the_image_and_shows_its_pixels(prepared: Path) -> None
     for epoch in range(20):
         chance = draw(windows.augmentation, 0, epoch, 4)
         _, x, y = windows.rows[4]
-        left, top = (
-            min(max(start + shift, 0), 32) for start, shift in ((x, chance.shift_x), (y, chance.shift_y))
-        )
+        left, top = (min(max(start + shift, 0), 32) for start, shift in ((x, chance.shift_x), (y, chance.shift_y)))
         mask = windows[epoch, 4].mask.numpy()
         assert (mask == whole[top : top + 32, left : left + 32]).all()
         assert abs(chance.shift_x) <= 9
@@ -176,16 +172,12 @@ def test_what_the_set_does_not_have_is_an_error(prepared: Path, tmp_path: Path) 
         WindowDataset(prepared, "trian")
     with pytest.raises(InputError, match=r"no windows in split validation \(the set has: train, test\)"):
         WindowDataset(prepared, "validation")
-    with pytest.raises(
-        InputError, match=r"unknown image 'TCGA-01-1001'; did you mean 'TCGA-01-1001-01Z-00-DX1'\?"
-    ):
+    with pytest.raises(InputError, match=r"unknown image 'TCGA-01-1001'; did you mean 'TCGA-01-1001-01Z-00-DX1'\?"):
         WindowDataset(prepared, images=["TCGA-01-1001"])
     broken = Path(shutil.copytree(prepared, tmp_path / "set"))
     windows = WindowDataset(broken, "train")
     Image.fromarray(np.zeros((5, 6, 3), dtype=np.uint8)).save(broken / windows.manifest.images[0].image.path)
-    with pytest.raises(
-        InputError, match=r"DX1.png: is 6×5, the manifest says 64×64; run `seunet data verify`"
-    ):
+    with pytest.raises(InputError, match=r"DX1.png: is 6×5, the manifest says 64×64; run `seunet data verify`"):
         windows[0]
 
 

@@ -95,10 +95,7 @@ def test_what_was_decided_is_printed_with_windows_and_time(source: Path, tmp_pat
     ran = seunet("data", "prepare", "monuseg", source, tmp_path / "a", "--window", 32, "--stride", 16)
     assert "train: 3 images of 3 patients, 27 windows of 32 px" in ran.out
     assert "test: 1 images of 1 patients, 9 windows of 32 px" in ran.out
-    assert (
-        "decision: a pixel is nucleus if its centre (x = column, y = row) is inside or on an outline"
-        in ran.out
-    )
+    assert "decision: a pixel is nucleus if its centre (x = column, y = row) is inside or on an outline" in ran.out
     assert "prepared in " in ran.out
     assert "[4/4] " in ran.err
 
@@ -160,18 +157,13 @@ def test_an_impossible_mpp_is_refused(tmp_path: Path) -> None:
     source = one_image(tmp_path / "src", [disc(20, 20, 5)], mpp="2520")
     ran = seunet("data", "prepare", "monuseg", source, tmp_path / "a")
     assert ran.code == 2
-    assert (
-        "DX1.xml MicronsPerPixel: 2520 µm per pixel is outside 0.05–20; pass --mpp with the right value"
-        in ran.err
-    )
+    assert "DX1.xml MicronsPerPixel: 2520 µm per pixel is outside 0.05–20; pass --mpp with the right value" in ran.err
 
 
 def test_two_annotation_layers_are_read_as_one_and_said(tmp_path: Path) -> None:
     source = one_image(tmp_path / "src", [disc(20, 20, 5)])
     xml = next(source.rglob("*.xml"))
-    xml.write_text(
-        xml.read_text().replace("</Annotation>", "</Annotation><Annotation><Regions/></Annotation>")
-    )
+    xml.write_text(xml.read_text().replace("</Annotation>", "</Annotation><Annotation><Regions/></Annotation>"))
     assert seunet("data", "prepare", "monuseg", source, tmp_path / "a").code == 0
     assert "2 annotation layers read as one" in read_manifest(tmp_path / "a").images[0].decisions
 

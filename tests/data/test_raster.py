@@ -91,9 +91,7 @@ def test_masks_are_read_as_codes_from_every_whole_number_kind() -> None:
 
 def test_masks_that_are_no_codes_are_refused() -> None:
     refuse(saved(Image.fromarray(RGB), "PNG"), "a.tif: colour mode RGB; a mask has one channel", mask=True)
-    refuse(
-        saved(Image.fromarray(RGB), "JPEG"), "a.tif: a JPEG cannot hold a mask (its codes blur)", mask=True
-    )
+    refuse(saved(Image.fromarray(RGB), "JPEG"), "a.tif: a JPEG cannot hold a mask (its codes blur)", mask=True)
     negative = Image.fromarray(np.full((4, 4), -3, dtype=np.int32))
     refuse(saved(negative, "TIFF"), "a.tif: code -3 is negative; codes are 0 or more", mask=True)
 
@@ -111,9 +109,7 @@ def test_foreign_cut_and_many_paged_files_are_refused() -> None:
 @pytest.mark.parametrize("size", [(20_000, 20_000), (2**31 - 1, 2**31 - 1), (2**31 - 1, 3)])
 def test_a_bomb_is_refused_within_a_second(bomb: Callable[[int, int], bytes], size: tuple[int, int]) -> None:
     started = time.monotonic()
-    with pytest.raises(
-        InputError, match=r"pixels; cut it into smaller images|not a readable PNG, TIFF or JPEG"
-    ):
+    with pytest.raises(InputError, match=r"pixels; cut it into smaller images|not a readable PNG, TIFF or JPEG"):
         decode_rgb(bomb(*size), "a")
     assert time.monotonic() - started < 1
 
@@ -124,9 +120,7 @@ def test_size_is_known_from_the_header_alone() -> None:
 
 def test_a_file_beyond_its_limit_or_out_of_reach_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
-    with pytest.raises(
-        InputError, match=r"a: larger than 99 bytes; it is not the file meant, or must be split"
-    ):
+    with pytest.raises(InputError, match=r"a: larger than 99 bytes; it is not the file meant, or must be split"):
         read_limited(tmp_path / "a", 99)
     with pytest.raises(InputError, match=r"b: cannot be read \(No such file or directory\); check the path"):
         read_limited(tmp_path / "b", 99)
@@ -141,9 +135,7 @@ def test_the_pixel_hash_is_that_of_the_picture_not_of_the_file() -> None:
 
 def test_six_hundred_mutants_are_read_or_refused_in_one_line() -> None:
     mutants = [data for _, data in image_mutants(600, seed=0)]
-    lines = [
-        line for data in mutants for line in (refusal(decode_rgb, data), refusal(decode_codes, data)) if line
-    ]
+    lines = [line for data in mutants for line in (refusal(decode_rgb, data), refusal(decode_codes, data)) if line]
     assert len(lines) > 300
     assert all("\n" not in line and line.startswith("a.tif: ") for line in lines)
 

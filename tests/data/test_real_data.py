@@ -22,9 +22,7 @@ from tests.support.datasets import write_csv
 from tests.support.real_data import real_data
 
 DATA = real_data()
-pytestmark = pytest.mark.skipif(
-    DATA is None, reason="no real data: set SEUNET_DATA or put it in ../shared/data"
-)
+pytestmark = pytest.mark.skipif(DATA is None, reason="no real data: set SEUNET_DATA or put it in ../shared/data")
 ROOT = DATA or Path()
 
 
@@ -39,9 +37,7 @@ def test_masks_of_original_outlines_equal_the_published_instance_maps() -> None:
     for row in rows[::3]:
         base = ROOT / "monuseg" / row["split"]
         data = gzip.decompress((base / "annotations" / f"{row['name']}.xml.gz").read_bytes())
-        painted = paint_regions(
-            parse_annotation(data, row["name"]).regions, row["name"], 1000, 1000, clip=False
-        )
+        painted = paint_regions(parse_annotation(data, row["name"]).regions, row["name"], 1000, 1000, clip=False)
         ours, theirs = (
             painted.instances > 0,
             np.asarray(Image.open(base / "labels_inst" / f"{row['name']}.png")) > 0,
@@ -73,9 +69,7 @@ def test_bcss_patches_come_in_through_a_class_map(tmp_path: Path) -> None:
     names = [entry.name for entry in CLASSES] + ["ignore"]
     table = write_csv(tmp_path / "map.csv", [("code", "class"), *enumerate(names)])
     options = ("--class-map", table, "--mpp", 0.25, "--patient-pattern", r"^core_([A-Z0-9]+_[A-Z0-9]+)_x")
-    ran = seunet(
-        "data", "prepare", "folder", ROOT / "bcss" / "patches", tmp_path / "a", *options, "--test", 0.4
-    )
+    ran = seunet("data", "prepare", "folder", ROOT / "bcss" / "patches", tmp_path / "a", *options, "--test", 0.4)
     assert ran.code == 0, ran.err
     manifest = read_manifest(tmp_path / "a")
     assert len(manifest.images) == 10

@@ -65,6 +65,4 @@ def test_an_unknown_mpp_is_a_note_and_no_fault(folder: Path) -> None:
     path.write_text(json.dumps(manifest))
     ran = seunet("data", "verify", folder, "--no-progress")
     assert ran.code == 0
-    assert ran.out.startswith(
-        "note: TCGA-00-1000-01Z-00-DX1: mpp unknown; pass --mpp when preparing if it is known\n"
-    )
+    assert ran.out.startswith("note: TCGA-00-1000-01Z-00-DX1: mpp unknown; pass --mpp when preparing if it is known\n")

@@ -122,7 +122,5 @@ def test_the_target_is_two_unit_vectors() -> None:
 
 
 def test_what_is_not_an_rgb_image_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"`rgb` \(=float64 \[4, 4, 3\]\) must be uint8 \[height, width, 3\]"
-    ):
+    with pytest.raises(InputError, match=r"`rgb` \(=float64 \[4, 4, 3\]\) must be uint8 \[height, width, 3\]"):
         normalise_stain(np.zeros((4, 4, 3)))  # type: ignore[arg-type]

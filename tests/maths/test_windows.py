@@ -13,9 +13,7 @@ def test_the_papers_windows_are_sixteen_an_image() -> None:
     assert window_grid(1000, 1000, 400, 200)[:5] == [(0, 0), (200, 0), (400, 0), (600, 0), (0, 200)]
 
 
-@pytest.mark.parametrize(
-    ("length", "starts"), [(512, [0]), (100, [0]), (1024, [0, 512]), (1100, [0, 512, 588])]
-)
+@pytest.mark.parametrize(("length", "starts"), [(512, [0]), (100, [0]), (1024, [0, 512]), (1100, [0, 512, 588])])
 def test_every_pixel_is_in_a_window(length: int, starts: list[int]) -> None:
     assert window_starts(length, 512, 512) == starts
     covered = np.zeros(length, dtype=bool)

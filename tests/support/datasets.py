@@ -31,9 +31,7 @@ def he_pixels(size_px: int, seed: int) -> NDArray[np.uint8]:
 def disc(x: float, y: float, radius: float, vertices: int = 24) -> list[tuple[float, float]]:
     """A round ring."""
     angles = np.linspace(0, 2 * np.pi, vertices, endpoint=False)
-    return [
-        (round(x + radius * float(np.cos(a)), 3), round(y + radius * float(np.sin(a)), 3)) for a in angles
-    ]
+    return [(round(x + radius * float(np.cos(a)), 3), round(y + radius * float(np.sin(a)), 3)) for a in angles]
 
 
 def imagescope_xml(rings: Sequence[Ring], mpp: str | None = "0.2520", region_attributes: str = "") -> str:
@@ -71,9 +69,7 @@ def write_monuseg(root: Path, train: int = 2, test: int = 1, size_px: int = 64) 
     return root
 
 
-def write_bcss(
-    root: Path, sites: Sequence[str] = ("A1", "OL"), size_px: int = 96, codes: bool = True
-) -> Path:
+def write_bcss(root: Path, sites: Sequence[str] = ("A1", "OL"), size_px: int = 96, codes: bool = True) -> Path:
     """Regions and masks named as published; the masks hold all 22 codes in bands."""
     for number, site in enumerate(sites):
         name = f"TCGA-{site}-A0S{number}-DX1_xmin{100 * number}_ymin{7}_MPP-0.2500.png"
@@ -116,6 +112,4 @@ def class_map(path: Path) -> Path:
 
 def tree_bytes(root: Path) -> dict[str, bytes]:
     """Every file below `root`, hidden ones too."""
-    return {
-        str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()
-    }
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}

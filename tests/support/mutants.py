@@ -116,9 +116,7 @@ def hostile_xml() -> dict[str, bytes]:
         "a value of 20 MB": b'<Annotations MicronsPerPixel="' + b"1" * 20_000_000 + b'"/>',
         "a name of 20 MB": b"<Annotations><" + b"a" * 20_000_000 + b"/></Annotations>",
         "20 MB of text": b"<Annotations>" + b"x" * 20_000_000 + b"</Annotations>",
-        "200,000 attributes": b"<Annotations "
-        + b" ".join(b'a%d="1"' % n for n in range(200_000))
-        + b"></Annotations>",
+        "200,000 attributes": b"<Annotations " + b" ".join(b'a%d="1"' % n for n in range(200_000)) + b"></Annotations>",
         "two million vertices": b"<Annotations><Annotation><Regions><Region><Vertices>"
         + b'<Vertex X="1" Y="1"/>' * 2_000_000,
         "unknown encoding": b'<?xml version="1.0" encoding="klingon"?><Annotations/>',
@@ -175,8 +173,7 @@ def raw_png(width: int, height: int, bits: int, rows: bytes) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in chunks
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
     )
 
 

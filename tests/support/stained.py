@@ -25,15 +25,11 @@ def concentrations_of_tissue(size_px: int, seed: int) -> NDArray[np.float64]:
     random = np.random.default_rng(seed)
     rows, columns = np.mgrid[:size_px, :size_px]
     nucleus = np.zeros((size_px, size_px), dtype=bool)
-    for x, y, radius in zip(
-        *random.uniform(0, size_px, (2, size_px)), random.uniform(5, 11, size_px), strict=True
-    ):
+    for x, y, radius in zip(*random.uniform(0, size_px, (2, size_px)), random.uniform(5, 11, size_px), strict=True):
         if random.random() < 0.6 * size_px / 400:
             nucleus |= (columns - x) ** 2 + (rows - y) ** 2 < radius**2
     glass = np.sin(columns / 31 + 2 * np.sin(rows / 47)) > 0.9
-    haematoxylin = np.where(
-        nucleus, random.gamma(9, 0.14, nucleus.shape), random.gamma(1.5, 0.04, nucleus.shape)
-    )
+    haematoxylin = np.where(nucleus, random.gamma(9, 0.14, nucleus.shape), random.gamma(1.5, 0.04, nucleus.shape))
     eosin = np.where(nucleus, random.gamma(2, 0.08, nucleus.shape), random.gamma(5, 0.14, nucleus.shape))
     both = np.stack([haematoxylin, eosin], axis=-1)
     both[glass & ~nucleus] = 0.01

@@ -32,27 +32,17 @@ WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
 STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
 VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of training patients held out.")
 SEED = typer.Option(0, "--seed", help="Seed of the draw of patients.")
-MPP = typer.Option(
-    None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say."
-)
+MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say.")
 STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
 MIN_ANNOTATED = typer.Option(0.5, "--min-annotated", metavar="SHARE", help="Windows with less are left out.")
-INSTITUTIONS = typer.Option(
-    None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split."
-)
-KIND = typer.Option(
-    "classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean."
-)
-CLASS_MAP = typer.Option(
-    None, "--class-map", metavar="CSV", help="Columns code,class; class “ignore” is special."
-)
+INSTITUTIONS = typer.Option(None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split.")
+KIND = typer.Option("classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean.")
+CLASS_MAP = typer.Option(None, "--class-map", metavar="CSV", help="Columns code,class; class “ignore” is special.")
 INSTANCE_CLASS = typer.Option("nucleus", "--instance-class", metavar="NAME", help="Class of all instances.")
 PATTERN = typer.Option(None, "--patient-pattern", metavar="REGEX", help="Its one group is the patient.")
 TABLE = typer.Option(None, "--table", metavar="CSV", help="Columns image[,patient][,split][,mpp].")
 TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Share of patients in the test split.")
-WORKERS = typer.Option(
-    None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores."
-)
+WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")
 SKIP = typer.Option(False, "--skip-errors", help="Leave out images with faults, list them, exit with 5.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -66,9 +56,7 @@ def prepare_monuseg(
     stride: int | None = STRIDE,
     validation: float = VALIDATION,
     seed: int = SEED,
-    clip: bool = typer.Option(
-        False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."
-    ),
+    clip: bool = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."),
     mpp: float | None = MPP,
     stain: str | None = STAIN,
     workers: int | None = WORKERS,
@@ -127,9 +115,7 @@ def prepare_bcss(
         mpp=mpp,
         stain=stain,
     )
-    sites = (
-        TEST_INSTITUTIONS if test_institutions is None else tuple(test_institutions.replace(",", " ").split())
-    )
+    sites = TEST_INSTITUTIONS if test_institutions is None else tuple(test_institutions.replace(",", " ").split())
     _check(source, dest)
     _carry_out(plan_bcss(source, dest, settings, sites), dest, workers, overwrite, skip_errors, progress)
 
@@ -190,9 +176,7 @@ def _check(source: Path, dest: Path) -> None:
     check_places(source, dest)
 
 
-def _carry_out(
-    plan: Plan, dest: Path, workers: int | None, overwrite: bool, skip_errors: bool, show: bool
-) -> None:
+def _carry_out(plan: Plan, dest: Path, workers: int | None, overwrite: bool, skip_errors: bool, show: bool) -> None:
     """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
     from seunet.data.prepare import FaultsError, prepare
     from seunet.data.summary import summary_lines

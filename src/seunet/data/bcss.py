@@ -92,8 +92,7 @@ def plan_bcss(
     sites = sorted({item.patient.split("-")[1] for item in found if item.split == "test"})
     decisions += [
         f"test institutions: {', '.join(test_institutions)} (found: {', '.join(sites) or 'none'})",
-        "codes to classes: "
-        + "; ".join(f"{group} = {', '.join(labels)}" for group, labels in GROUPS.items()),
+        "codes to classes: " + "; ".join(f"{group} = {', '.join(labels)}" for group, labels in GROUPS.items()),
         f"windows with less than {settings.min_annotated:.0%} annotated (not “ignore”) area are left out",
     ]
     return make_plan(
@@ -124,10 +123,7 @@ def _published_codes(source: Path) -> tuple[dict[str, int], list[str]]:
     for path in (source / "gtruth_codes.tsv", source / "meta" / "gtruth_codes.tsv"):
         if path.is_file():
             rows = read_table(path, ("label", "GT_code"))
-            codes = {
-                row["label"]: whole_number(row["GT_code"], f"{path.name} {row['label']}", 0, 254)
-                for row in rows
-            }
+            codes = {row["label"]: whole_number(row["GT_code"], f"{path.name} {row['label']}", 0, 254) for row in rows}
             for label in (label for labels in GROUPS.values() for label in labels):
                 if label not in codes:
                     raise InputError(f"{path.name}: label {label!r} is missing; restore the published table")

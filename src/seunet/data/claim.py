@@ -47,9 +47,7 @@ def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | N
         if manifest.fingerprint == whole:
             finish(dest, manifest)
             return manifest
-        raise InputError(
-            f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST"
-        )
+        raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
     if entries and not overwrite:
         what = "an unfinished run with other options" if mark.is_file() else f"something else ({entries[0]})"
         raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
@@ -103,16 +101,12 @@ def _clear(dest: Path) -> None:
             if (dest / folder).is_dir():
                 shutil.rmtree(dest / folder)
     except OSError as error:
-        raise StorageError(
-            f"{dest}: cannot be overwritten ({error.strerror}); check its permissions"
-        ) from error
+        raise StorageError(f"{dest}: cannot be overwritten ({error.strerror}); check its permissions") from error
 
 
 def _listed(manifest: Manifest) -> set[str]:
     """The files of a set."""
-    return {
-        file.path for image in manifest.images for file in (image.image, image.mask, image.instances) if file
-    }
+    return {file.path for image in manifest.images for file in (image.image, image.mask, image.instances) if file}
 
 
 def _recorded(dest: Path) -> set[str]:
@@ -128,7 +122,5 @@ def _inside(dest: Path, path: str) -> Path:
     """A listed path, which must lie in the folder that lists it."""
     file = (dest / path).resolve()
     if dest.resolve() not in file.parents:
-        raise InputError(
-            f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand"
-        )
+        raise InputError(f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand")
     return file

@@ -83,9 +83,7 @@ class Worker:
             selector.register(stdout, selectors.EVENT_READ)
             while not received.endswith(b"\n"):
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    return InputError(
-                        f"not decoded within {self.limit_seconds:g} s; export it again or leave it out"
-                    )
+                    return InputError(f"not decoded within {self.limit_seconds:g} s; export it again or leave it out")
                 chunk = os.read(stdout.fileno(), 1 << 16)
                 if not chunk:
                     return self._death()
@@ -131,9 +129,7 @@ def run_jobs(
 
     def work() -> None:
         worker: Worker | None = None
-        with suppress(
-            queue.Empty, OSError, ValueError
-        ):  # no job left, no process to be had, or stopped from outside
+        with suppress(queue.Empty, OSError, ValueError):  # no job left, no process to be had, or stopped from outside
             while not ending.is_set():
                 index = todo.get_nowait()
                 if worker is None or not worker.alive:
@@ -164,9 +160,7 @@ def _collect(done: queue.SimpleQueue[Outcome | None], expected: int, running: in
             continue
         running -= 1
         if not running and expected:
-            raise ResourceError(
-                f"{expected} images left and no worker process could be run; use fewer --workers"
-            )
+            raise ResourceError(f"{expected} images left and no worker process could be run; use fewer --workers")
 
 
 def _fault(text: str, exit_code: int, name: str) -> SeunetError:

@@ -87,9 +87,7 @@ def _classes(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list
             [f"instance masks: 0 is background, every other number one {rules.instance_class}"],
         )
     if rules.class_map is None:
-        raise InputError(
-            "class masks need --class-map: a CSV with the columns code,class (class “ignore” is special)"
-        )
+        raise InputError("class masks need --class-map: a CSV with the columns code,class (class “ignore” is special)")
     path = rules.class_map
     names: list[str] = []
     codes: dict[str, int] = {}
@@ -110,10 +108,7 @@ def _classes(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list
 
 
 def _entries(names: list[str]) -> list[ClassEntry]:
-    return [
-        ClassEntry(code=code, name=name, color=COLOURS[code % len(COLOURS)])
-        for code, name in enumerate(names)
-    ]
+    return [ClassEntry(code=code, name=name, color=COLOURS[code % len(COLOURS)]) for code, name in enumerate(names)]
 
 
 def _described(
@@ -138,15 +133,11 @@ def _described(
             patient = row.get("patient") or (_patient(pattern, name) if pattern else name)
             split = row.get("split") or "train"
             mpp = _mpp(row.get("mpp", ""), name)
-            found.append(
-                Found(name, images[name], masks[name], split, patient, mpp, "table" if mpp else "unknown")
-            )
+            found.append(Found(name, images[name], masks[name], split, patient, mpp, "table" if mpp else "unknown"))
         except InputError as error:
             faults.append(error)
     for name in sorted(rows.keys() - images.keys()):
-        faults.append(
-            InputError(f"{rules.table.name if rules.table else ''}: {name} has no image; remove the row")
-        )
+        faults.append(InputError(f"{rules.table.name if rules.table else ''}: {name} has no image; remove the row"))
     return found, faults
 
 
@@ -171,22 +162,16 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise InputError(
-            f"--patient-pattern {text!r}: {error}; write a regular expression with one group"
-        ) from error
+        raise InputError(f"--patient-pattern {text!r}: {error}; write a regular expression with one group") from error
     if pattern.groups != 1:
-        raise InputError(
-            f"--patient-pattern {text!r}: has {pattern.groups} groups; put the patient in one ( )"
-        )
+        raise InputError(f"--patient-pattern {text!r}: has {pattern.groups} groups; put the patient in one ( )")
     return pattern
 
 
 def _patient(pattern: re.Pattern[str], name: str) -> str:
     match = pattern.search(name)
     if match is None or not match.group(1):
-        raise InputError(
-            f"{name}: --patient-pattern {pattern.pattern!r} does not match; widen it or use --table"
-        )
+        raise InputError(f"{name}: --patient-pattern {pattern.pattern!r} does not match; widen it or use --table")
     return match.group(1)
 
 

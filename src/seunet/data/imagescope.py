@@ -62,9 +62,7 @@ def parse_annotation(data: bytes, name: str) -> Annotation:
         parser.feed(data)
         parser.close()
     except DefusedXmlException as error:
-        raise InputError(
-            f"{name}: declares a document type, which annotations never need; remove the DTD"
-        ) from error
+        raise InputError(f"{name}: declares a document type, which annotations never need; remove the DTD") from error
     except (ParseError, LookupError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -89,14 +87,10 @@ class _Reader:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         path = self._path
         if not path and tag != "Annotations":
-            raise InputError(
-                f"{self.name}: starts with <{tag[:40]}>, not <Annotations>; it is not an ImageScope file"
-            )
+            raise InputError(f"{self.name}: starts with <{tag[:40]}>, not <Annotations>; it is not an ImageScope file")
         path.append(tag)
         if len(path) > MAX_XML_DEPTH:
-            raise InputError(
-                f"{self.name}: more than {MAX_XML_DEPTH} nested elements; it is not an ImageScope file"
-            )
+            raise InputError(f"{self.name}: more than {MAX_XML_DEPTH} nested elements; it is not an ImageScope file")
         if self._inside_regions and tag not in INSIDE_REGIONS:
             raise InputError(f"{self.name} {self._where()}: unknown element <{tag[:40]}>; correct the file")
         if tag == "Vertex":
@@ -141,25 +135,17 @@ class _Reader:
         kind = attributes.get("Type", "0")
         if kind != "0":
             shape = REGION_TYPES.get(kind, f"of type {kind[:20]}")
-            raise InputError(
-                f"{self.name} region {self._label}: is {shape}, not an outline; redraw or delete it"
-            )
+            raise InputError(f"{self.name} region {self._label}: is {shape}, not an outline; redraw or delete it")
         if attributes.get("NegativeROA", "0") not in ("0", ""):
-            raise InputError(
-                f"{self.name} region {self._label}: is a negative region (a hole); redraw or delete it"
-            )
+            raise InputError(f"{self.name} region {self._label}: is a negative region (a hole); redraw or delete it")
         self._vertices = []
 
     def _add_vertex(self, attributes: dict[str, str]) -> None:
         if self._path[-2:-1] != ["Vertices"] or self._path[-3:-2] != ["Region"]:
-            raise InputError(
-                f"{self.name} {self._where()}: a vertex lies outside <Vertices>; correct the file"
-            )
+            raise InputError(f"{self.name} {self._where()}: a vertex lies outside <Vertices>; correct the file")
         self._vertex_total += 1
         if self._vertex_total > MAX_VERTICES:
-            raise InputError(
-                f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image"
-            )
+            raise InputError(f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image")
         self._vertices.append((self._coordinate(attributes, "X"), self._coordinate(attributes, "Y")))
 
     def _coordinate(self, attributes: dict[str, str], axis: str) -> float:

@@ -122,8 +122,7 @@ def _read_labels(job: Job, data: bytes, name: str, height: int, width: int) -> L
     codes, decisions = raster.decode_codes(data, name)
     if codes.shape != (height, width):
         raise InputError(
-            f"{name}: mask is {codes.shape[1]}×{codes.shape[0]}, its image {width}×{height}; "
-            "export both at one size"
+            f"{name}: mask is {codes.shape[1]}×{codes.shape[0]}, its image {width}×{height}; export both at one size"
         )
     if job["kind"] == "instances":
         instances = _instance_map(codes, name)
@@ -143,25 +142,17 @@ def _outline_mpp(job: Job, annotation: Annotation, name: str) -> tuple[float | N
 
 def _instance_map(codes: NDArray[Any], name: str) -> NDArray[np.uint16]:
     if codes.max(initial=0) > MAX_REGIONS:
-        raise InputError(
-            f"{name}: instance {codes.max()} is above {MAX_REGIONS:,}; number the instances from 1"
-        )
+        raise InputError(f"{name}: instance {codes.max()} is above {MAX_REGIONS:,}; number the instances from 1")
     return codes.astype(np.uint16)
 
 
-def _map_codes(
-    codes: NDArray[Any], code_map: dict[str, int], name: str
-) -> tuple[NDArray[np.uint8], dict[str, int]]:
+def _map_codes(codes: NDArray[Any], code_map: dict[str, int], name: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
     """Source codes → class codes; a code the map does not know is an error that counts its pixels."""
     found, inverse, pixels = np.unique(codes, return_inverse=True, return_counts=True)
-    unknown = [
-        f"{code} ({count} px)" for code, count in zip(found, pixels, strict=True) if str(code) not in code_map
-    ]
+    unknown = [f"{code} ({count} px)" for code, count in zip(found, pixels, strict=True) if str(code) not in code_map]
     if unknown:
         known = ", ".join(sorted(code_map, key=int))
-        raise InputError(
-            f"{name}: codes {', '.join(unknown[:8])} are not in the class map (known: {known}); add them"
-        )
+        raise InputError(f"{name}: codes {', '.join(unknown[:8])} are not in the class map (known: {known}); add them")
     table = np.array([code_map[str(code)] for code in found], dtype=np.uint8)
     counts = {f"source_code_{code}_px": int(count) for code, count in zip(found, pixels, strict=True)}
     return table[inverse.reshape(codes.shape)], counts

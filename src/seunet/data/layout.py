@@ -37,9 +37,7 @@ def files_by_stem(folder: Path, suffixes: Iterable[str]) -> tuple[dict[str, Path
     for path in visible(folder):
         if path.suffix.lower() in suffixes and path.is_file():
             if path.stem in found:
-                faults.append(
-                    InputError(f"{path.name}: {found[path.stem].name} has the same name; remove one")
-                )
+                faults.append(InputError(f"{path.name}: {found[path.stem].name} has the same name; remove one"))
             else:
                 found[path.stem] = path
     return found, faults
@@ -51,13 +49,9 @@ def pair(
     """Names with both files, in order, and a fault for each file without its counterpart."""
     faults: list[SeunetError] = []
     for name in sorted(images.keys() - annotations.keys()):
-        faults.append(
-            InputError(f"{images[name].name}: has no annotation in {annotation_folder}; add it or remove it")
-        )
+        faults.append(InputError(f"{images[name].name}: has no annotation in {annotation_folder}; add it or remove it"))
     for name in sorted(annotations.keys() - images.keys()):
-        faults.append(
-            InputError(f"{annotations[name].name}: has no image in {image_folder}; add it or remove it")
-        )
+        faults.append(InputError(f"{annotations[name].name}: has no image in {image_folder}; add it or remove it"))
     return sorted(images.keys() & annotations.keys()), faults
 
 
@@ -78,16 +72,12 @@ def wrong_level(source: Path, expected: str, inner: Iterable[str]) -> InputError
     archives = [entry.name for entry in visible(source) if entry.suffix.lower() == ".zip"]
     if archives:
         return InputError(f"{source}: holds {archives[0]} but not {expected}; extract the archive first")
-    if find_folder(source.parent, inner) == source or source.name.casefold() in {
-        name.casefold() for name in inner
-    }:
+    if find_folder(source.parent, inner) == source or source.name.casefold() in {name.casefold() for name in inner}:
         return InputError(f"{source}: is one level too deep; pass the folder that holds it ({source.parent})")
     for child in visible(source):
         if child.is_dir() and find_folder(child, inner) is not None:
             return InputError(f"{source}: is one level too high; pass {child}")
-    return InputError(
-        f"{source}: expected {expected}, found {', '.join(e.name for e in visible(source)[:4])}"
-    )
+    return InputError(f"{source}: expected {expected}, found {', '.join(e.name for e in visible(source)[:4])}")
 
 
 def images_in(folder: Path) -> tuple[dict[str, Path], list[SeunetError]]:

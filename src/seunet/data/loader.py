@@ -73,9 +73,7 @@ class WindowDataset(Dataset[Window]):
         self.manifest: Manifest = read_manifest(self.root)
         self.augmentation = augmentation
         self.seed = seed
-        self.rows = _select(
-            self.manifest, [split] if isinstance(split, str) else list(split), images, self.root
-        )
+        self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)
         used = sorted({row[0] for row in self.rows})
         self._pixels = PixelStore(self.root, self.manifest.images, used, cache_bytes)
 

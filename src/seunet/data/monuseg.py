@@ -39,9 +39,7 @@ def plan_monuseg(source: Path, dest: Path, settings: Settings) -> Plan:
         found += pairs
         faults += bad
     found = move_share(found, settings.validation, settings.seed, "validation")
-    return make_plan(
-        "monuseg", "outlines", CLASSES, settings, found, dest, decisions=decisions, faults=faults
-    )
+    return make_plan("monuseg", "outlines", CLASSES, settings, found, dest, decisions=decisions, faults=faults)
 
 
 def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
@@ -52,9 +50,7 @@ def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
     outlines, xml_faults = files_by_stem(xml_folder, (".xml",))
     names, faults = pair(images, outlines, image_folder.name, xml_folder.name)
     found = [
-        Found(
-            name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)"
-        )
+        Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)")
         for name in names
     ]
     return found, image_faults + xml_faults + faults

@@ -62,9 +62,7 @@ def check_mpp(mpp: float, where: str) -> float:
     """`mpp` if a light microscope can have taken it."""
     low, high = MPP_RANGE
     if not low <= mpp <= high:
-        raise InputError(
-            f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; pass --mpp with the right value"
-        )
+        raise InputError(f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; pass --mpp with the right value")
     return mpp
 
 

@@ -28,9 +28,7 @@ Pixels = tuple[NDArray[Any], NDArray[Any]]
 class PixelStore:
     """RGB and codes of an image by its index in the manifest."""
 
-    def __init__(
-        self, root: Path, images: Sequence[ImageEntry], used: Sequence[int], limit_bytes: int
-    ) -> None:
+    def __init__(self, root: Path, images: Sequence[ImageEntry], used: Sequence[int], limit_bytes: int) -> None:
         self._root, self._images = root, images
         needed = sum(4 * images[index].width_px * images[index].height_px for index in used)
         self._on_disk = needed > limit_bytes

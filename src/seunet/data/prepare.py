@@ -57,9 +57,7 @@ def prepare(
     done = claim(dest, options, whole, overwrite)
     if done is not None:
         return Prepared(done, list(plan.faults), len(done.images))
-    records = {
-        job["name"]: record for job in plan.jobs if (record := finished_before(dest, job, marks[job["name"]]))
-    }
+    records = {job["name"]: record for job in plan.jobs if (record := finished_before(dest, job, marks[job["name"]]))}
     resumed = len(records)
     waiting = [job for job in plan.jobs if job["name"] not in records]
     faults = list(plan.faults)
@@ -110,9 +108,7 @@ def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: lis
 def _mark(job: Job) -> str:
     """A hash of all that decides an image's output: what is told of it, not where it lies, and its bytes."""
     told = {key: value for key, value in job.items() if key not in ("dest", "image", "annotation")}
-    return fingerprint(
-        [told, sha256(read_image(Path(job["image"]))), sha256(read_image(Path(job["annotation"])))]
-    )
+    return fingerprint([told, sha256(read_image(Path(job["image"]))), sha256(read_image(Path(job["annotation"])))])
 
 
 def _check_jobs(plan: Plan) -> None:
@@ -120,9 +116,7 @@ def _check_jobs(plan: Plan) -> None:
     for job in plan.jobs:
         other = seen.setdefault(job["name"].casefold(), job["image"])
         if other != job["image"]:
-            raise InputError(
-                f"{job['name']}: two images have this name ({other}, {job['image']}); rename one"
-            )
+            raise InputError(f"{job['name']}: two images have this name ({other}, {job['image']}); rename one")
     splits: dict[str, Job] = {}
     for job in plan.jobs:
         first = splits.setdefault(job["patient"], job)

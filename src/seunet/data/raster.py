@@ -67,9 +67,7 @@ def read_limited(path: Path, limit_bytes: int) -> bytes:
             f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions"
         ) from error
     if len(data) > limit_bytes:
-        raise InputError(
-            f"{path.name}: larger than {limit_bytes:,} bytes; it is not the file meant, or must be split"
-        )
+        raise InputError(f"{path.name}: larger than {limit_bytes:,} bytes; it is not the file meant, or must be split")
     return data
 
 
@@ -105,9 +103,7 @@ def decode_rgb(data: bytes, name: str) -> Decoded:
         if image.mode == "P" and "transparency" not in image.info:
             _pixels(image, name)
             return Decoded(np.asarray(image.convert("RGB")), ["palette expanded to RGB"])
-        raise InputError(
-            f"{name}: colour mode {_mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first"
-        )
+        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first")
 
 
 def decode_codes(data: bytes, name: str) -> Decoded:
@@ -128,9 +124,7 @@ def decode_codes(data: bytes, name: str) -> Decoded:
             pixels = _pixels(image, name)
             if image.mode == "RGB" and _bits(image) == 8 and (pixels == pixels[..., :1]).all():
                 return Decoded(np.ascontiguousarray(pixels[..., 0]), ["three equal channels read as one"])
-        raise InputError(
-            f"{name}: colour mode {_mode_name(image.mode)}; a mask has one channel of whole-number codes"
-        )
+        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; a mask has one channel of whole-number codes")
 
 
 def encode_png(pixels: IntArray, palette: Sequence[Sequence[int]] | None = None) -> bytes:
@@ -158,13 +152,9 @@ def _opened(data: bytes, name: str) -> Image.Image:
             image = Image.open(io.BytesIO(data), formats=FORMATS)
             frames = getattr(image, "n_frames", 1)
     except Image.DecompressionBombError as error:
-        raise InputError(
-            f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images"
-        ) from error
+        raise InputError(f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images") from error
     except DECODE_FAULTS as error:
-        raise InputError(
-            f"{name}: not a readable PNG, TIFF or JPEG ({_reason(error)}); export it again"
-        ) from error
+        raise InputError(f"{name}: not a readable PNG, TIFF or JPEG ({_reason(error)}); export it again") from error
     width, height = image.size
     if width * height > MAX_IMAGE_PIXELS:
         raise InputError(
@@ -181,9 +171,7 @@ def _pixels(image: Image.Image, name: str) -> IntArray:
             warnings.simplefilter("ignore")
             image.load()
     except DECODE_FAULTS as error:
-        raise InputError(
-            f"{name}: broken or cut short ({_reason(error)}); copy or download it again"
-        ) from error
+        raise InputError(f"{name}: broken or cut short ({_reason(error)}); copy or download it again") from error
     return np.array(image)
 
 

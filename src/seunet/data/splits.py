@@ -26,6 +26,4 @@ def draw_patients(patients: Iterable[str], fraction: float, seed: int) -> set[st
 def move_share(found: Sequence[Found], fraction: float, seed: int, to: str) -> list[Found]:
     """Move the images of a share of the training patients to the split `to`."""
     drawn = draw_patients((item.patient for item in found if item.split == "train"), fraction, seed)
-    return [
-        item._replace(split=to) if item.split == "train" and item.patient in drawn else item for item in found
-    ]
+    return [item._replace(split=to) if item.split == "train" and item.patient in drawn else item for item in found]

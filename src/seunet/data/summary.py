@@ -29,7 +29,5 @@ def summary_lines(manifest: Manifest) -> list[str]:
     for image in manifest.images:
         counts.update({name: n for name, n in image.counts.items() if not name.startswith("source_code_")})
     if counts:
-        lines.append(
-            ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items() if count)
-        )
+        lines.append(", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items() if count))
     return lines + [f"decision: {sentence}" for sentence in manifest.decisions]

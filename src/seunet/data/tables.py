@@ -18,9 +18,7 @@ def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] 
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name}: not UTF-8 text ({error.reason}); save it as CSV, UTF-8") from error
-    reader = csv.reader(
-        io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True
-    )
+    reader = csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
     try:
         lines = [[cell.strip() for cell in line] for line in reader if any(cell.strip() for cell in line)]
     except csv.Error as error:
@@ -31,24 +29,18 @@ def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] 
     _check_header(path, header, required, optional)
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(header):
-            raise InputError(
-                f"{path.name} row {number}: has {len(line)} cells, the header {len(header)}; correct it"
-            )
+            raise InputError(f"{path.name} row {number}: has {len(line)} cells, the header {len(header)}; correct it")
     return [dict(zip(header, line, strict=True)) for line in lines[1:]]
 
 
 def whole_number(text: str, where: str, low: int, high: int) -> int:
     """A cell that must hold a whole number from low to high."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
-        raise InputError(
-            f"{where}: {text[:40]!r} is not a whole number from {low} to {high}; correct the table"
-        )
+        raise InputError(f"{where}: {text[:40]!r} is not a whole number from {low} to {high}; correct the table")
     return int(text)
 
 
-def _check_header(
-    path: Path, header: list[str], required: tuple[str, ...], optional: tuple[str, ...]
-) -> None:
+def _check_header(path: Path, header: list[str], required: tuple[str, ...], optional: tuple[str, ...]) -> None:
     missing = [name for name in required if name not in header]
     unknown = [name for name in header if name not in (*required, *optional)]
     if missing or unknown or len(set(header)) != len(header):

@@ -89,9 +89,7 @@ def _mask_findings(manifest: Manifest, entry: ImageEntry, mask: NDArray[Any]) ->
     known = {item.code for item in manifest.classes} | {manifest.ignore_code}
     for code in sorted(areas.keys() - known):
         yield Finding(path, f"code {code} ({areas[code]} px) is not in the class table")
-    if {str(code): area for code, area in areas.items()} != {
-        c: n for c, n in entry.class_pixels.items() if n
-    }:
+    if {str(code): area for code, area in areas.items()} != {c: n for c, n in entry.class_pixels.items() if n}:
         yield Finding(path, "areas by class differ from the manifest's class_pixels")
     if set(areas) <= {manifest.ignore_code}:
         yield Finding(path, "empty: no pixel is annotated")
@@ -107,9 +105,7 @@ def _instance_findings(entry: ImageEntry, mask: NDArray[Any], instances: NDArray
         yield Finding(entry.instances.path, f"disagrees with the mask in {differing} px")
     count = int(np.unique(instances[instances > 0]).size)
     if count != entry.counts.get("instances", count):
-        yield Finding(
-            entry.instances.path, f"{count} instances, the manifest says {entry.counts['instances']}"
-        )
+        yield Finding(entry.instances.path, f"{count} instances, the manifest says {entry.counts['instances']}")
 
 
 def _mpp_findings(entry: ImageEntry) -> Iterator[Finding]:
@@ -152,9 +148,7 @@ def _pixel_leaks(twins: dict[str, list[ImageEntry]]) -> Iterator[Finding]:
     for entries in twins.values():
         if len(entries) > 1:
             splits = sorted({entry.split for entry in entries})
-            what = (
-                f"leak between {' and '.join(splits)}" if len(splits) > 1 else f"doubled within {splits[0]}"
-            )
+            what = f"leak between {' and '.join(splits)}" if len(splits) > 1 else f"doubled within {splits[0]}"
             yield Finding(entries[0].image.path, f"{what}: same pixels as {entries[1].image.path}")
 
 
@@ -169,9 +163,7 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     for name in FOLDERS:
         for path in sorted((folder / name).glob("*")):
             if f"{name}/{path.name}" not in listed:
-                yield Finding(
-                    f"{name}/{path.name}", "not in the manifest; remove it or prepare the set again"
-                )
+                yield Finding(f"{name}/{path.name}", "not in the manifest; remove it or prepare the set again")
     if (folder / WORK).exists():
         yield Finding(WORK, "left by an interrupted run; run `seunet data prepare` again")
 
