@@ -29,6 +29,15 @@ def test_known_stains_are_found_within_three_and_a_half_and_three_degrees(name: 
     assert (fitted.matrix >= 0).all()
 
 
+def test_a_smaller_penalty_comes_closer() -> None:
+    image, matrix = stained_image("ruifrok", 300, 0)
+    published, small = fit_stains(image), fit_stains(image, penalty=0.02)
+    assert isinstance(published, Stains)
+    assert isinstance(small, Stains)
+    for k in (0, 1):
+        assert angle_degrees(small.matrix[k], matrix[k]) < angle_degrees(published.matrix[k], matrix[k])
+
+
 def test_concentrations_equal_a_brute_force_search() -> None:
     matrix = unit(MATRICES["macenko"])
     random = np.random.default_rng(0)
