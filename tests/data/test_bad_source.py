@@ -200,25 +200,63 @@ def test_a_dest_that_is_a_file_is_refused(tmp_path: Path) -> None:
     assert refused("monuseg", source, tmp_path / "d") == f"{tmp_path / 'd'}: is a file; choose a folder for DEST"
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root writes anywhere")
-def test_no_write_permission_is_a_storage_error(tmp_path: Path) -> None:
-    source = write_monuseg(tmp_path / "src", train=1, test=0)
-    locked = tmp_path / "locked"
-    locked.mkdir()
-    locked.chmod(0o555)
+def as_anyone(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `seunet data prepare ARGUMENTS` as a user who is not root."""
     for path in (tmp_path, *tmp_path.parents):
-        if path.stat().st_uid == os.geteuid() and path != Path("/tmp"):
+        if path.stat().st_uid == os.geteuid() and len(path.parts) > 2:
             path.chmod(path.stat().st_mode | 0o055)
     drop = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-    ran = subprocess.run(
-        [*drop, sys.executable, "-m", "seunet.cli.main", "data", "prepare", "monuseg", source, locked / "d"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    command = [sys.executable, "-m", "seunet.cli.main", "data", "prepare", *map(str, arguments), "--no-progress"]
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([*drop, *command], capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may do anything")
+def test_a_folder_without_permission_is_named_with_the_right_exit_code(tmp_path: Path) -> None:
+    source = write_monuseg(tmp_path / "src", train=1, test=0)
+    locked, hidden = tmp_path / "locked", tmp_path / "hidden"
+    for folder, mode in ((locked, 0o555), (hidden, 0o000)):
+        folder.mkdir()
+        folder.chmod(mode)
+    ran = as_anyone(tmp_path, "monuseg", source, locked / "d")
     assert ran.returncode == 3, ran.stderr
     assert "cannot be written (Permission denied); free space or choose another place" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ran = as_anyone(tmp_path, "monuseg", source, hidden)
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stderr == f"seunet: {hidden}: cannot be read (Permission denied); check its permissions\n"
+    ran = as_anyone(tmp_path, "monuseg", hidden, tmp_path / "d")
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stderr == f"seunet: {hidden}: cannot be read (Permission denied); check its permissions\n"
+    dest = tmp_path / "old"
+    assert seunet("data", "prepare", "monuseg", source, dest).code == 0
+    ran = as_anyone(tmp_path, "monuseg", source, dest, "--overwrite", "--window", "32")
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stderr == f"seunet: {dest}: cannot be overwritten (Permission denied); check its permissions\n"
+
+
+def test_a_disk_that_takes_no_more_is_a_storage_error_and_nothing_half_written_stays(tmp_path: Path) -> None:
+    source = write_monuseg(tmp_path / "src", train=1, test=0, size_px=128)
+    dest = tmp_path / "d"
+    command = ["prlimit", "--fsize=4000", sys.executable, "-m", "seunet.cli.main", "data", "prepare", "monuseg"]
+    ran = subprocess.run([*command, str(source), str(dest)], capture_output=True, text=True)
+    assert ran.returncode == 3, ran.stderr
+    assert "cannot be written (File too large); free space or choose another place" in ran.stderr
+    assert [path.name for path in dest.rglob("*") if path.is_file()] == ["claim"]
+    assert seunet("data", "prepare", "monuseg", source, dest).code == 0
+
+
+def test_a_terminal_gets_a_bar_and_a_log_gets_lines(tmp_path: Path) -> None:
+    source = write_monuseg(tmp_path / "src", train=2, test=0)
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "seunet.cli.main", "data", "prepare", "monuseg", str(source), str(tmp_path / "d")]
+    ran = subprocess.run(command, stderr=end, stdout=subprocess.PIPE, text=True)
+    os.close(end)
+    assert ran.returncode == 0
+    shown = os.read(terminal, 1 << 20).decode()
+    os.close(terminal)
+    assert "2/2" in shown
+    assert "\x1b[" in shown
+    assert "[2/2]" not in shown
 
 
 def test_a_foreign_manifest_is_named_with_the_field(tmp_path: Path) -> None:

@@ -71,6 +71,21 @@ def test_a_finished_image_whose_file_was_damaged_is_made_again(tmp_path: Path) -
     assert verify(tmp_path / "a") == []
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"mark": 1, "record": 2}', '{"mark": 1, "record": {}}', "\x00"])
+def test_a_record_that_was_meddled_with_counts_as_not_there(tmp_path: Path, text: str) -> None:
+    source = write_monuseg(tmp_path / "src", train=1, test=1)
+    xml = next(source.rglob("TCGA-01*.xml"))
+    good = xml.read_text()
+    xml.write_text("<Annotations>")
+    assert seunet("data", "prepare", "monuseg", source, tmp_path / "a").code == 2
+    (tmp_path / "a" / ".work" / "TCGA-00-1000-01Z-00-DX1.json").write_text(text)
+    xml.write_text(good)
+    ran = seunet("data", "prepare", "monuseg", source, tmp_path / "a")
+    assert ran.code == 0, ran.err
+    assert "finished before" not in ran.out
+    assert verify(tmp_path / "a") == []
+
+
 def test_a_source_corrected_or_removed_meanwhile_does_not_cost_what_was_finished(tmp_path: Path) -> None:
     source = write_monuseg(tmp_path / "src", train=3, test=0)
     xml = next(source.rglob("TCGA-02*.xml"))

@@ -118,6 +118,15 @@ def test_size_is_known_from_the_header_alone() -> None:
     assert image_size(png_bomb(1000, 700), "a") == (1000, 700)
 
 
+def test_the_limit_on_pixels_is_the_one_that_is_said() -> None:
+    assert image_size(png_bomb(16_384, 16_384), "a") == (16_384, 16_384)
+    refuse(
+        png_bomb(16_385, 16_384),
+        "a.tif: 16385×16384 is more than 268,435,456 pixels; cut it into smaller images",
+    )
+    refuse(png_bomb(40_000, 40_000), "a.tif: more than 268,435,456 pixels; cut it into smaller images")
+
+
 def test_a_file_beyond_its_limit_or_out_of_reach_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
     with pytest.raises(InputError, match=r"a: larger than 99 bytes; it is not the file meant, or must be split"):

@@ -25,9 +25,10 @@ prepare_app = typer.Typer(
 )
 app.add_typer(prepare_app, name="prepare")
 
-SOURCE = typer.Argument(..., metavar="SRC", help="The folder that the archives were extracted to.")
-DEST = typer.Argument(..., metavar="DEST", help="A new or empty folder for the prepared set.")
-PREPARED = typer.Argument(..., metavar="DEST", help="A prepared set.")
+# `readable=False`: what cannot be read is said by the rooms below, in one line and with the right exit code.
+SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="The folder that the archives were extracted to.")
+DEST = typer.Argument(..., readable=False, metavar="DEST", help="A new or empty folder for the prepared set.")
+PREPARED = typer.Argument(..., readable=False, metavar="DEST", help="A prepared set.")
 WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
 STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
 VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of training patients held out.")
@@ -37,10 +38,12 @@ STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains
 MIN_ANNOTATED = typer.Option(0.5, "--min-annotated", metavar="SHARE", help="Windows with less are left out.")
 INSTITUTIONS = typer.Option(None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split.")
 KIND = typer.Option("classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean.")
-CLASS_MAP = typer.Option(None, "--class-map", metavar="CSV", help="Columns code,class; class “ignore” is special.")
+CLASS_MAP = typer.Option(
+    None, "--class-map", readable=False, metavar="CSV", help="Columns code,class; class “ignore” is special."
+)
 INSTANCE_CLASS = typer.Option("nucleus", "--instance-class", metavar="NAME", help="Class of all instances.")
 PATTERN = typer.Option(None, "--patient-pattern", metavar="REGEX", help="Its one group is the patient.")
-TABLE = typer.Option(None, "--table", metavar="CSV", help="Columns image[,patient][,split][,mpp].")
+TABLE = typer.Option(None, "--table", readable=False, metavar="CSV", help="Columns image[,patient][,split][,mpp].")
 TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Share of patients in the test split.")
 WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")

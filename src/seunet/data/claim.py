@@ -63,13 +63,10 @@ def note_finished(dest: Path, job: Job, mark: str, record: dict[str, Any]) -> No
 
 def finished_before(dest: Path, job: Job, mark: str) -> dict[str, Any] | None:
     """The record of an image that was finished before the same way, if its files are still what it says."""
-    path = dest / WORK / f"{job['name']}.json"
-    if not path.is_file():
+    entry = _entry(dest / WORK / f"{job['name']}.json")
+    if entry is None or entry["mark"] != mark:
         return None
-    entry = json.loads(path.read_text(encoding="utf-8"))
     record: dict[str, Any] = entry["record"]
-    if entry["mark"] != mark:
-        return None
     for kind in KINDS:
         if record[kind] is not None:
             file = dest / record[kind]["path"]
@@ -112,10 +109,20 @@ def _listed(manifest: Manifest) -> set[str]:
 def _recorded(dest: Path) -> set[str]:
     """The files that an unfinished run has written."""
     paths: set[str] = set()
-    for entry in sorted((dest / WORK).glob("*.json")):
-        record = json.loads(entry.read_text(encoding="utf-8"))["record"]
-        paths |= {record[kind]["path"] for kind in KINDS if record[kind] is not None}
+    for path in sorted((dest / WORK).glob("*.json")):
+        entry = _entry(path)
+        if entry is not None:
+            paths |= {entry["record"][kind]["path"] for kind in KINDS if entry["record"][kind] is not None}
     return paths
+
+
+def _entry(path: Path) -> dict[str, Any] | None:
+    """A record of ours, or None: one that was meddled with counts as not there."""
+    try:
+        entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return entry if {"mark", "record"} == entry.keys() and set(KINDS) <= entry["record"].keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _inside(dest: Path, path: str) -> Path:

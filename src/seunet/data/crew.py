@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from seunet.data.jobs import Job
 from seunet.errors import InputError, ResourceError, SeunetError, StorageError
@@ -70,9 +70,7 @@ class Worker:
         return Outcome(index, None, _fault(reply["fault"], int(reply["exit_code"]), name), peak, seconds)
 
     def _exchange(self, request: bytes) -> dict[str, Any] | SeunetError:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise SeunetError("a worker was started without pipes")
+        stdin, stdout = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         try:
             stdin.write(request)
         except BrokenPipeError:

@@ -29,6 +29,8 @@ SUFFIXES = (".tif", ".tiff", ".png", ".jpg", ".jpeg")
 FORMATS = ("PNG", "TIFF", "JPEG")
 COMPRESS_LEVEL = 4
 
+Image.MAX_IMAGE_PIXELS = MAX_IMAGE_PIXELS  # Pillow warns beyond it and refuses beyond twice it; we refuse beyond it
+
 # What Pillow raises on broken files, found by decoding mutants (benchmarks/reliability_data.py).
 DECODE_FAULTS = (
     OSError,
