@@ -25,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.data_results import write_results
+from benchmarks.data_rules import rule_figures
 from benchmarks.data_stain import stain_figures
 from seunet.data.bcss import plan_bcss
 from seunet.data.manifest import Manifest
@@ -84,6 +85,7 @@ def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:
         "files_with_another_count_of_nuclei": unequal,
         "clipped_vertices": sum(image.counts["clipped_vertices"] for image in manifest.images),
         "findings_of_verify": len(verify(dest)),
+        "rules": rule_figures(data, {image.name: image.split for image in manifest.images if image.name in rows}),
     }
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from seunet.data.manifest import read_manifest
 from seunet.data.stain import TARGET
 from seunet.maths.stain import DENSITY, LAMBDA_FIT, START, Stains, apply_stains, concentrations, fit_stains, tissue
-from tests.support.stained import MATRICES, angle_degrees, render, stained_image, unit
+from tests.support.stained import MATRICES, angle_degrees, concentrations_of_tissue, render, stained_image, unit
 
 SIZE_PX = 1000
 REPEATS = 5
@@ -27,6 +27,7 @@ def stain_figures(monuseg: Path | None) -> dict[str, Any]:
     figures: dict[str, Any] = {
         "made": _angles([stained_image(name, 500, seed) for name in MATRICES for seed in range(5)])
     }
+    figures["highest_spread_of_one_stain"] = round(max(map(_spread, _one_stain())), 4)
     image, matrix = stained_image("macenko", SIZE_PX, 0)
     figures["made"]["plain_nmf"] = _worst([(_plain_nmf(image), matrix)])
     if monuseg is not None:
@@ -36,6 +37,8 @@ def stain_figures(monuseg: Path | None) -> dict[str, Any]:
         mixed = [_restained(pixels, number, mixed=True) for number, pixels in enumerate(train)]
         figures["real_restained_no_pure_pixels"] = _angles(mixed)
         figures["target"] = _target(train)
+        every = [np.asarray(Image.open(monuseg / e.image.path)) for e in manifest.images]
+        figures["lowest_spread_of_two_stains"] = round(min(map(_spread, every)), 4)
         image = train[0]
     figures["seconds_1000x1000_one_thread"] = _seconds(image)
     figures["spams"] = _spams_figures(image) if importlib.util.find_spec("spams") else "not installed"
@@ -75,6 +78,24 @@ def _restained(
     amounts = concentrations(DENSITY[pixels.reshape(-1, 3)], own, 0.0).astype(np.float64)
     known = unit(MATRICES[list(MATRICES)[number % len(MATRICES)]])
     return render(amounts, known, pixels.shape[0], number), known
+
+
+def _one_stain() -> list[NDArray[np.uint8]]:
+    """Made tissue with haematoxylin alone and with eosin alone."""
+    images = []
+    for name in MATRICES:
+        for left_out in (0, 1):
+            amounts = concentrations_of_tissue(400, 0)
+            amounts[:, left_out] = 0
+            images.append(render(amounts, unit(MATRICES[name]), 400, 0))
+    return images
+
+
+def _spread(image: NDArray[np.uint8]) -> float:
+    """Second over first singular value of the optical densities of tissue."""
+    pixels = image.reshape(-1, 3)
+    singular = np.linalg.svd(DENSITY[pixels[tissue(pixels)][::20]].astype(np.float64), compute_uv=False)
+    return float(singular[1] / singular[0])
 
 
 def _target(images: list[NDArray[np.uint8]]) -> dict[str, Any]:
