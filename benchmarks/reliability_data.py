@@ -239,8 +239,10 @@ def kill_figures(scratch: Path, kills: int) -> dict[str, Any]:
             code, _ = end_after(start(source, scratch / "broken"), needed * float(moment), signal.SIGKILL)
             landed += code == -signal.SIGKILL
             midway += any((scratch / "broken" / ".work").glob("*.json"))
-        code, _ = finish(start(source, scratch / "broken"))
-        differing += code != 0 or tree_bytes(scratch / "broken") != expected
+        code, err = finish(start(source, scratch / "broken"))
+        if code != 0 or tree_bytes(scratch / "broken") != expected:
+            differing += 1
+            print(f"differs: exit {code}, {err.strip()}, {sorted(tree_bytes(scratch / 'broken').keys() ^ expected)}")
         shutil.rmtree(scratch / "broken")
     return {
         "runs": kills // 2,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -69,6 +71,20 @@ def test_a_finished_image_whose_file_was_damaged_is_made_again(tmp_path: Path) -
     (tmp_path / "a" / "images" / "TCGA-00-1000-01Z-00-DX1.png").write_bytes(b"cut")
     assert finish(start(source, tmp_path / "a"))[0] == 0
     assert verify(tmp_path / "a") == []
+
+
+def test_a_run_killed_while_it_wrote_its_claim_is_nobodys(tmp_path: Path) -> None:
+    source = write_monuseg(tmp_path / "src", train=1, test=0)
+    (tmp_path / "a" / ".work").mkdir(parents=True)
+    (tmp_path / "a" / ".work" / ".claim.abc.part").write_bytes(b"")
+    ran = seunet("data", "prepare", "monuseg", source, tmp_path / "a")
+    assert ran.code == 0, ran.err
+    assert not (tmp_path / "a" / ".work").exists()
+
+
+def test_a_worker_whose_parent_is_gone_ends_at_once() -> None:
+    command = [sys.executable, "-m", "seunet.data.worker", "4000000000", "1"]
+    assert subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=30).returncode == 1
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"mark": 1, "record": 2}', '{"mark": 1, "record": {}}', "\x00"])

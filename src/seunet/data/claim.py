@@ -48,7 +48,8 @@ def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | N
             finish(dest, manifest)
             return manifest
         raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
-    if entries and not overwrite:
+    # A run killed while it wrote its claim leaves a .work without one: nobody's.
+    if (mark.is_file() or entries not in ([], [WORK])) and not overwrite:
         what = "an unfinished run with other options" if mark.is_file() else f"something else ({entries[0]})"
         raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
     _clear(dest)

@@ -38,7 +38,7 @@ class Worker:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
         # -P: a file named numpy.py in the user's folder is not imported
-        command = [sys.executable, "-P", "-m", "seunet.data.worker", str(limit_bytes)]
+        command = [sys.executable, "-P", "-m", "seunet.data.worker", str(limit_bytes), str(os.getpid())]
         try:
             self._process = subprocess.Popen(
                 command,

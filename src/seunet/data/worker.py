@@ -1,6 +1,6 @@
 """The process that opens files of unknown origin: one JSON line in, one JSON line out.
 
-`python -m seunet.data.worker LIMIT_BYTES`, started by crew.py.  It caps its own memory; its time is the
+`python -m seunet.data.worker LIMIT_BYTES PARENT`, started by crew.py.  It caps its own memory; its time is the
 parent's to cap, by killing it.  Nothing is pickled, and a crash here is a line of text there.
 """
 
@@ -42,17 +42,19 @@ def main() -> None:
     limit = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _die_with_parent()
+    _die_with_parent(int(sys.argv[2]))
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
     serve(sys.stdin.buffer, replies)
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """A parent that is killed takes its workers with it: a second run meets no straggler of the first."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it was killed before we could ask
+        sys.exit(1)
 
 
 if __name__ == "__main__":
