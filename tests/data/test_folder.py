@@ -204,6 +204,8 @@ def test_every_fault_is_listed_in_one_run_and_skip_errors_keeps_the_rest(tmp_pat
     manifest = read_manifest(tmp_path / "a")
     assert [image.name for image in manifest.images] == ["P1_1", "P1_2"]
     assert sum(sentence.startswith("left out: ") for sentence in manifest.decisions) == 4
+    again = prepare(source, tmp_path / "a", *options)
+    assert (again.code, again.err) == (5, ran.err)
 
 
 def test_settings_of_the_library_are_checked_too() -> None:

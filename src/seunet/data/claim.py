@@ -80,10 +80,15 @@ def finish(dest: Path, manifest: Manifest) -> None:
     """The manifest is written: forget records, files no longer in the set, and halves left by kills."""
     for path in sorted(_recorded(dest) - _listed(manifest)):
         _inside(dest, path).unlink(missing_ok=True)
+    sweep(dest)
+    shutil.rmtree(dest / WORK, ignore_errors=True)
+
+
+def sweep(dest: Path) -> None:
+    """Remove files half written by workers that were ended."""
     for folder in ("", *FOLDERS):
         for part in (dest / folder).glob(".*.part"):
             part.unlink(missing_ok=True)
-    shutil.rmtree(dest / WORK, ignore_errors=True)
 
 
 def _clear(dest: Path) -> None:

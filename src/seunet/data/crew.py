@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple, cast
 
@@ -116,7 +116,7 @@ def run_jobs(
     workers: int,
     limit_seconds: float = MAX_JOB_SECONDS,
     limit_bytes: int = MAX_JOB_BYTES,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Outcomes as they come, from `workers` processes; leaving the loop early ends them."""
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     done: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seunet.data.claim import claim, finish, finished_before, note_finished
+from seunet.data.claim import claim, finish, finished_before, note_finished, sweep
 from seunet.data.crew import run_jobs
 from seunet.data.jobs import IGNORE_CODE, Job
 from seunet.data.manifest import FORMAT, Manifest, fingerprint, write_manifest
@@ -20,6 +21,7 @@ from seunet.data.raster import read_image, sha256
 from seunet.errors import InputError, SeunetError, StorageError
 
 Progress = Callable[[int, int, str], None]
+LEFT_OUT = "left out: "
 
 
 class Prepared(NamedTuple):
@@ -56,22 +58,15 @@ def prepare(
     whole = fingerprint([options, plan.decisions, sorted(marks.items())])
     done = claim(dest, options, whole, overwrite)
     if done is not None:
-        return Prepared(done, list(plan.faults), len(done.images))
+        left_out = [line.removeprefix(LEFT_OUT) for line in done.decisions if line.startswith(LEFT_OUT)]
+        return Prepared(done, [InputError(line) for line in left_out], len(done.images))
     records = {job["name"]: record for job in plan.jobs if (record := finished_before(dest, job, marks[job["name"]]))}
     resumed = len(records)
     waiting = [job for job in plan.jobs if job["name"] not in records]
-    faults = list(plan.faults)
-    for count, outcome in enumerate(run_jobs(waiting, workers or os.cpu_count() or 1), start=resumed + 1):
-        job = waiting[outcome.number]
-        if isinstance(outcome.error, StorageError):
-            raise outcome.error
-        if outcome.error is not None:
-            faults.append(outcome.error)
-        elif outcome.record is not None:
-            records[job["name"]] = outcome.record
-            note_finished(dest, job, marks[job["name"]], outcome.record)
-        if progress is not None:
-            progress(count, len(plan.jobs), job["name"])
+    try:
+        faults = plan.faults + _work(plan, waiting, dest, marks, records, workers or os.cpu_count() or 1, progress)
+    finally:
+        sweep(dest)
     faults.sort(key=str)
     if faults and not (skip_errors and records):
         raise FaultsError(faults)
@@ -79,6 +74,32 @@ def prepare(
     write_manifest(dest, manifest)
     finish(dest, manifest)
     return Prepared(manifest, faults, resumed)
+
+
+def _work(
+    plan: Plan,
+    waiting: list[Job],
+    dest: Path,
+    marks: dict[str, str],
+    records: dict[str, dict[str, Any]],
+    workers: int,
+    progress: Progress | None,
+) -> list[SeunetError]:
+    """Do the waiting jobs: records are added, faults returned; storage that fails ends the run."""
+    faults: list[SeunetError] = []
+    with closing(run_jobs(waiting, workers)) as outcomes:
+        for outcome in outcomes:
+            job = waiting[outcome.number]
+            if isinstance(outcome.error, StorageError):
+                raise outcome.error
+            if outcome.error is not None:
+                faults.append(outcome.error)
+            elif outcome.record is not None:
+                records[job["name"]] = outcome.record
+                note_finished(dest, job, marks[job["name"]], outcome.record)
+            if progress is not None:
+                progress(len(records) + len(faults), len(plan.jobs), job["name"])
+    return faults
 
 
 def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: list[SeunetError]) -> Manifest:
@@ -93,7 +114,7 @@ def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: lis
             "classes": plan.classes,
             "ignore_code": IGNORE_CODE,
             "options": options,
-            "decisions": [*plan.decisions, *(f"left out: {fault}" for fault in faults)],
+            "decisions": [*plan.decisions, *(f"{LEFT_OUT}{fault}" for fault in faults)],
             "images": images,
             "windows": {
                 "size_px": options["window_px"],
