@@ -30,6 +30,7 @@ bench: $(STAMP)
 
 bench-data: $(STAMP)
 	$(BIN)/python -m benchmarks.data
+	$(BIN)/python -m benchmarks.data_page
 
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data
