@@ -174,6 +174,17 @@ def test_a_table_that_does_not_fit_the_images_is_an_error(tmp_path: Path, rows: 
     assert sentence in ran.err
 
 
+def test_a_code_beyond_any_table_is_named(tmp_path: Path) -> None:
+    source = write_lab(tmp_path / "src", patients=1, images_each=1)
+    (source / "masks" / "P0_0.png").unlink()
+    codes = np.zeros((48, 48), dtype=np.int32)
+    codes[0, :3] = 2_000_000_000
+    Image.fromarray(codes).save(source / "masks" / "P0_0.tif")
+    ran = prepare(source, tmp_path / "a", "--class-map", class_map(tmp_path / "map.csv"))
+    assert ran.code == 2
+    assert "P0_0.tif: codes 2000000000 (3 px) are not in the class map (known: 0, 1, 2, 9); add them" in ran.err
+
+
 def test_instances_beyond_sixteen_bits_are_an_error(tmp_path: Path) -> None:
     source = write_lab(tmp_path / "src", patients=1, images_each=1)
     (source / "masks" / "P0_0.png").unlink()

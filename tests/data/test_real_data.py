@@ -77,6 +77,28 @@ def test_bcss_patches_come_in_through_a_class_map(tmp_path: Path) -> None:
     assert verify(tmp_path / "a") == []
 
 
+def test_a_real_patch_with_the_original_codes_comes_in_through_its_code_table(tmp_path: Path) -> None:
+    for kind in ("image", "mask"):
+        (tmp_path / "src" / f"{kind}s").mkdir(parents=True)
+        shutil.copy(ROOT / "bcss" / "code_patch" / f"{kind}.png", tmp_path / "src" / f"{kind}s" / "patch.png")
+    names = {entry.code: entry.name for entry in CLASSES} | {255: "ignore"}
+    rows = [(code, names[to]) for code, to in code_map(PUBLISHED).items()]
+    table = write_csv(tmp_path / "map.csv", [("code", "class"), *rows])
+    ran = seunet("data", "prepare", "folder", tmp_path / "src", tmp_path / "a", "--class-map", table)
+    assert ran.code == 0, ran.err
+    manifest = read_manifest(tmp_path / "a")
+    with Image.open(ROOT / "bcss" / "code_patch" / "mask.png") as image:
+        histogram = image.histogram()
+    areas = {entry.name: manifest.images[0].class_pixels[str(entry.code)] for entry in manifest.classes}
+    assert areas == {
+        "tumour": histogram[1],
+        "stroma": histogram[2],
+        "inflammatory": histogram[3],
+        "necrosis": histogram[4],
+        "other": histogram[9],
+    }
+
+
 def test_areas_of_a_real_mask_equal_its_histogram() -> None:
     path = ROOT / "bcss" / "roi_masks" / "TCGA-AR-A0U1-DX1_xmin63681_ymin24922_MPP-0.2500.png"
     with Image.open(path) as image:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from seunet.data.jobs import IGNORE_CODE
+from seunet.data.jobs import IGNORE_CODE, MAX_CODE
 from seunet.data.layout import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import SPLITS, ClassEntry
 from seunet.data.painting import check_mpp
@@ -92,7 +92,7 @@ def _classes(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list
     names: list[str] = []
     codes: dict[str, int] = {}
     for row in read_table(path, ("code", "class")):
-        code = str(whole_number(row["code"], f"{path.name} code", 0, 65_535))
+        code = str(whole_number(row["code"], f"{path.name} code", 0, MAX_CODE))
         name = row["class"]
         if code in codes:
             raise InputError(f"{path.name}: code {code} occurs twice; keep one line for it")

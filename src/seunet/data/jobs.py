@@ -21,6 +21,7 @@ from seunet.limits import MAX_IMAGE_BYTES, MAX_REGIONS, MAX_XML_BYTES
 from seunet.maths.windows import annotated_fraction, window_grid
 
 IGNORE_CODE = 255
+MAX_CODE = 65_535
 
 
 class Job(TypedDict):
@@ -148,11 +149,15 @@ def _instance_map(codes: NDArray[Any], name: str) -> NDArray[np.uint16]:
 
 def _map_codes(codes: NDArray[Any], code_map: dict[str, int], name: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
     """Source codes → class codes; a code the map does not know is an error that counts its pixels."""
-    found, inverse, pixels = np.unique(codes, return_inverse=True, return_counts=True)
-    unknown = [f"{code} ({count} px)" for code, count in zip(found, pixels, strict=True) if str(code) not in code_map]
+    areas = np.bincount(codes.ravel()[codes.ravel() <= MAX_CODE], minlength=1)
+    found = {int(code): int(areas[code]) for code in np.flatnonzero(areas)}
+    if codes.max(initial=0) > MAX_CODE:
+        found[int(codes.max())] = int(np.count_nonzero(codes > MAX_CODE))
+    unknown = [f"{code} ({count} px)" for code, count in found.items() if str(code) not in code_map]
     if unknown:
         known = ", ".join(sorted(code_map, key=int))
         raise InputError(f"{name}: codes {', '.join(unknown[:8])} are not in the class map (known: {known}); add them")
-    table = np.array([code_map[str(code)] for code in found], dtype=np.uint8)
-    counts = {f"source_code_{code}_px": int(count) for code, count in zip(found, pixels, strict=True)}
-    return table[inverse.reshape(codes.shape)], counts
+    table = np.zeros(len(areas), dtype=np.uint8)
+    for code in found:
+        table[code] = code_map[str(code)]
+    return table[codes], {f"source_code_{code}_px": count for code, count in found.items()}

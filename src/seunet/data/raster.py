@@ -85,8 +85,9 @@ def sha256(data: bytes) -> str:
 
 def pixel_sha256(pixels: IntArray) -> str:
     """Hash of shape, type and pixels: the same for the same image in two file formats."""
-    header = f"{pixels.dtype.str} {pixels.shape} ".encode()
-    return hashlib.sha256(header + np.ascontiguousarray(pixels).tobytes()).hexdigest()
+    digest = hashlib.sha256(f"{pixels.dtype.str} {pixels.shape} ".encode())
+    digest.update(np.ascontiguousarray(pixels).data)
+    return digest.hexdigest()
 
 
 def decode_rgb(data: bytes, name: str) -> Decoded:
