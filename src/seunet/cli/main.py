@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from seunet import __version__
 from seunet.cli.data import app as data_app
+from seunet.cli.demo import demo
 from seunet.errors import SeunetError
 
 EXIT_BUG = 70
@@ -43,6 +44,9 @@ def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Options of every verb."""
+
+
+app.command()(demo)
 
 
 class Terminated(BaseException):

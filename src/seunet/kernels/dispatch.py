@@ -13,6 +13,7 @@ from torch import Tensor
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
+from seunet.kernels.epilogue import affine_relu
 from seunet.maths.gaussian import half_taps, tap_slopes
 
 BACKENDS: Final = ("reference", "torch", "numba")
@@ -76,9 +77,7 @@ def jet_convolution(
         result = reference.jet_convolution(image, coefficients, taps, radii)
     else:
         result = separable.jet_convolution(image, coefficients, taps)
-    if affine is not None:
-        result = affine[0, ..., None, None] * result + affine[1, ..., None, None]
-    return result.relu() if relu else result
+    return affine_relu(result, affine, relu)
 
 
 def _order(coefficients: Tensor) -> int:
@@ -112,6 +111,4 @@ def _fused(
     result: Tensor = fused.FusedJetConvolution.apply(  # type: ignore[no-untyped-call]
         source, weights, sigma, taps, radii, slopes
     )
-    if affine is not None:
-        result = affine[0, ..., None, None] * result + affine[1, ..., None, None]
-    return (result.relu() if relu else result).to(image.dtype)
+    return affine_relu(result, affine, relu).to(image.dtype)

@@ -7,8 +7,8 @@ its default one aborts the process when two Python threads enter it at once.  So
 `GOMP_parallel` of the very OpenMP runtime that torch has loaded: same threads, no rivals, and a team for each calling
 Python thread.  Where that runtime has another interface (macOS, Windows), a small pool is used.
 
-A forked child has none of its parent's OpenMP threads, and a parallel region there would wait for them for ever:
-in the child the function runs in the calling thread alone.
+A forked child has none of its parent's OpenMP threads, and a parallel region there would wait for them for ever, in
+any operation of torch as well as here.  So the child is set to one thread, as the workers of torch's DataLoader are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ import torch
 _state = {"forked": False}
 
 
-def _mark_forked() -> None:
+def _continue_alone() -> None:
     _state["forked"] = True
     _pool.cache_clear()
+    torch.set_num_threads(1)
 
 
-os.register_at_fork(after_in_child=_mark_forked)
+os.register_at_fork(after_in_child=_continue_alone)
 
 
 def team_size() -> int:

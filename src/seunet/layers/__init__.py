@@ -3,7 +3,19 @@
 Feature maps are [batch, scales, channels, height, width] everywhere in this room.
 """
 
+from seunet.layers.discrete import DiscreteScaleConv2d
 from seunet.layers.gaussian import GaussianConv2d
+from seunet.layers.projection import ScaleProjection
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise, upsample_to
+from seunet.layers.steerable import SteerableConv2d
 
-__all__ = ["GaussianConv2d", "Pooling", "ScaleNorm2d", "SharedPointwise", "upsample_to"]
+__all__ = [
+    "DiscreteScaleConv2d",
+    "GaussianConv2d",
+    "Pooling",
+    "ScaleNorm2d",
+    "ScaleProjection",
+    "SharedPointwise",
+    "SteerableConv2d",
+    "upsample_to",
+]

@@ -75,11 +75,10 @@ class GaussianConv2d(nn.Module):
 
     def _set_bounds(self, factor: float) -> None:
         """Bounds as buffers that move with the module but are not part of `state_dict`: the config defines them."""
-        bounds = self.sigma_range.scaled(factor)
+        self.factor, self.bounds = factor, self.sigma_range.scaled(factor)
         device = self.coefficients.device
-        self.factor = factor
-        self.register_buffer("lower", torch.tensor(bounds.lower, device=device), persistent=False)
-        self.register_buffer("upper", torch.tensor(bounds.upper, device=device), persistent=False)
+        self.register_buffer("lower", torch.tensor(self.bounds.lower, device=device), persistent=False)
+        self.register_buffer("upper", torch.tensor(self.bounds.upper, device=device), persistent=False)
 
     def rescale_sigma(self, factor: float) -> None:
         """Multiply every σ and its bounds: the same filter for structures `factor` times as large."""
@@ -119,8 +118,11 @@ class GaussianConv2d(nn.Module):
         Constrained σ have the radius of their interval's upper end: it never changes in training, so the loss has no
         jumps, and for the paper's intervals it is eq. 7 to the letter.
         """
-        largest = self.get_buffer("upper") if self.mode == "constrained" else sigma
-        return [filter_radius(value, self.truncation) for value in largest.tolist()]
+        if self.mode == "constrained":
+            largest = self.bounds.upper
+        else:
+            largest = self.bounds.midpoints if self.mode == "fixed" else tuple(sigma.tolist())
+        return [filter_radius(value, self.truncation) for value in largest]
 
     def forward(self, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
         """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`)."""

@@ -60,6 +60,16 @@ class GaussianConfig(ModelConfig):
             raise ValueError(f"`widths` (={list(self.widths)}) must be divisible by `scales` (={self.scales})")
 
 
+class ScaleListConfig(ModelConfig):
+    """SESN and DISCO: a list of scales with fixed bases."""
+
+    scales: tuple[float, ...] = Field((1, 2, 3, 4, 5), min_length=1, max_length=MAX_SCALES)
+
+    def check_width(self, width: int) -> None:
+        if width % len(self.scales):
+            raise ValueError(f"`widths` (={list(self.widths)}) must be divisible by the {len(self.scales)} `scales`")
+
+
 Config = TypeVar("Config", bound=ModelConfig)
 
 

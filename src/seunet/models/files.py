@@ -82,11 +82,11 @@ def load(folder: str | os.PathLike[str]) -> ScaleUNet:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ModelFileError(f"{path}: larger than {MAX_CONFIG_BYTES:,} bytes; this is no model config")
-        config = json.loads(path.read_bytes())
+        text = _read_at_most(path, MAX_CONFIG_BYTES)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
+    try:
+        config = json.loads(text)
     except (ValueError, RecursionError):
         raise ModelFileError(f"{path}: not JSON; fetch the model again") from None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
@@ -94,6 +94,14 @@ def _read_config(path: Path) -> dict[str, Any]:
     if config.get("version") != VERSION:
         raise ModelFileError(f"{path}: format version {config.get('version')!r}; this release reads {VERSION}")
     return config
+
+
+def _read_at_most(path: Path, limit_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise ModelFileError(f"{path}: larger than {limit_bytes:,} bytes; this is no model config")
+    return data
 
 
 def _field(path: Path, config: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
@@ -105,8 +113,11 @@ def _field(path: Path, config: dict[str, Any], name: str, kind: type | tuple[typ
 
 def _expected_tensors(path: Path, name: str, config: ModelConfig) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
     """Names, shapes and types of the state of such a model, found without allocating it."""
-    with torch.device("meta"):
-        skeleton = build_model(name, config)
+    try:
+        with torch.device("meta"):
+            skeleton = build_model(name, config)
+    except InputError as error:
+        raise ModelFileError(f"{path}: {error}") from None
     parameters = sum(parameter.numel() for parameter in skeleton.parameters())
     if parameters > MAX_PARAMETERS:
         raise ModelFileError(f"{path}: asks for {parameters:,} parameters; the limit is {MAX_PARAMETERS:,}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from seunet.errors import unknown_name
-from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, validated
+from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
+from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, validated
 from seunet.models.gaussian import SEUNet
 from seunet.models.plain import PlainConv2d
 from seunet.models.skeleton import ScaleUNet
@@ -25,6 +27,22 @@ def _plain_unet(config: PlainConfig) -> ScaleUNet:
     )
 
 
+def _projected(convolution: type[SteerableConv2d] | type[DiscreteScaleConv2d], config: ScaleListConfig) -> ScaleUNet:
+    """SESN and DISCO: shared weights and norm over the scales, the maximum over them before the head."""
+    return ScaleUNet(
+        lambda in_channels, out_channels, block, lifting: convolution(
+            in_channels, out_channels, scales=config.scales, lifting=lifting
+        ),
+        widths=[width // len(config.scales) for width in config.widths],
+        scales=len(config.scales),
+        in_channels=config.in_channels,
+        classes=config.classes,
+        norm="shared",
+        pooling=config.pooling,
+        projection=ScaleProjection(),
+    )
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a name becomes a model: the type of its options, what each preset sets, and the builder."""
@@ -34,17 +52,25 @@ class Recipe:
     build: Callable[[Any], ScaleUNet]
 
 
+_GEOMETRIC: Final = {"schedule": "geometric", "discretisation": "sampled", "truncation": 2.5}
+"""Measured by benchmarks/equivariance.py; why: docs/decisions/0003-geometric-preset.md."""
+
 _RECIPES: Final[dict[str, Recipe]] = {
     "seunet": Recipe(
         GaussianConfig,
         {
             "paper": {},
-            # Measured in benchmarks/equivariance.py; why: docs/decisions/0003-geometric-preset.md.
-            "geometric": {"schedule": "geometric", "discretisation": "sampled", "truncation": 2.5},
+            "geometric": _GEOMETRIC,
         },
         SEUNet,
     ),
     "unet": Recipe(PlainConfig, {"paper": {}}, _plain_unet),
+    "sesn": Recipe(ScaleListConfig, {"paper": {}}, partial(_projected, SteerableConv2d)),
+    "disco": Recipe(ScaleListConfig, {"paper": {}}, partial(_projected, DiscreteScaleConv2d)),
+    # N-Jet (Pintea et al.): one free σ a layer, no scale axis.
+    "njet": Recipe(GaussianConfig, {"paper": {"scales": 1, "sigma": "free_from_one"}}, SEUNet),
+    # Gaussian-derivative networks (Lindeberg): second order, σ in fixed geometric steps.
+    "gaussder": Recipe(GaussianConfig, {"paper": _GEOMETRIC | {"order": 2, "sigma": "fixed"}}, SEUNet),
 }
 
 

@@ -1,0 +1,218 @@
+"""Model files: there and back, and everything that must be refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save
+
+import seunet
+from seunet.errors import ModelFileError, StorageError
+
+OPTIONS: dict[str, Any] = {"widths": (10, 20), "classes": 3}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    seunet.create_model("seunet", **OPTIONS).save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def change_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def replace_weights(folder: Path, data: bytes) -> None:
+    """Other weights, with a config that vouches for them: what is left to check is the content itself."""
+    (folder / "model.safetensors").write_bytes(data)
+    promise = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    change_config(folder, lambda config: config.update(weights=promise))
+
+
+@pytest.mark.parametrize("name", seunet.list_models())
+def test_a_saved_model_comes_back_the_same(name: str, tmp_path: Path) -> None:
+    model = seunet.create_model(name, **OPTIONS)
+    model(torch.rand(2, 3, 16, 16))  # running statistics of its own
+    model.eval().save_pretrained(tmp_path)
+    loaded = seunet.load(tmp_path)
+    images = torch.rand(1, 3, 21, 19)
+    with torch.no_grad():
+        assert torch.equal(loaded(images), model(images))
+    assert loaded.config == model.config
+    assert not loaded.training
+
+
+def test_a_model_at_another_scale_comes_back_at_that_scale(folder: Path, tmp_path: Path) -> None:
+    scaled = seunet.load(folder).at_scale(2.5)  # type: ignore[attr-defined]
+    scaled.save_pretrained(tmp_path / "scaled")
+    loaded = seunet.load(tmp_path / "scaled")
+    torch.testing.assert_close(loaded.sigmas(), scaled.sigmas())  # type: ignore[attr-defined]
+
+
+def test_the_same_model_is_written_as_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    seunet.load(folder).save_pretrained(tmp_path / "again")
+    for name in ("config.json", "model.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_no_derived_filter_is_in_the_file(folder: Path) -> None:
+    header = (folder / "model.safetensors").read_bytes()
+    assert b"coefficients" in header
+    assert b"lower" not in header
+    assert b"taps" not in header
+
+
+def test_truncated_weights_are_refused(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelFileError, match=r"bytes where the config promises \d+; truncated\? fetch it again"):
+        seunet.load(folder)
+
+
+def test_every_altered_byte_is_found(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    data = weights.read_bytes()
+    for position in range(0, len(data), max(1, len(data) // 50)):
+        weights.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        with pytest.raises(ModelFileError, match="its sha256 is not the config's"):
+            seunet.load(folder)
+
+
+class Bomb:
+    """Unpickling this would write a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_in_disguise_is_refused_and_not_run(folder: Path, tmp_path: Path) -> None:
+    replace_weights(folder, pickle.dumps(Bomb(tmp_path / "exploded")))
+    with pytest.raises(ModelFileError, match="not a safetensors file"):
+        seunet.load(folder)
+    assert not (tmp_path / "exploded").exists()
+
+
+def header_file(header: Any, length: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00" * 7,
+        b"\xff" * 64,
+        header_file(b"{}", length=2**62),
+        header_file(b"[" * 100_000),
+        header_file([1, 2]),
+        header_file({"a": 3}),
+        header_file({"a": {"dtype": "F32", "shape": "no", "data_offsets": [0, 4]}}),
+        header_file(b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'),
+        header_file({"a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}),
+        b"PK\x03\x04" + b"\x00" * 200,
+        torch.zeros(8).numpy().tobytes(),
+    ],
+)
+def test_twelve_malicious_or_foreign_files_are_refused_in_one_line(folder: Path, data: bytes) -> None:
+    replace_weights(folder, data)
+    with pytest.raises(ModelFileError) as error:
+        seunet.load(folder)
+    assert "\n" not in str(error.value)
+    assert "model.safetensors" in str(error.value)
+
+
+def test_weights_of_another_network_are_refused_naming_the_first_that_differ(folder: Path) -> None:
+    other = seunet.create_model("seunet", widths=(20, 40), classes=3)
+    replace_weights(folder, save(other.state_dict()))
+    with pytest.raises(
+        ModelFileError,
+        match=r"does not fit the config: encoder.0.convolutions.0.coefficients is \[3, 3, 4\] .* and \d+ more",
+    ):
+        seunet.load(folder)
+
+
+def test_a_missing_and_a_foreign_tensor_are_named(folder: Path) -> None:
+    state = seunet.create_model("seunet", **OPTIONS).state_dict()
+    state["surprise"] = state.pop("eta")
+    replace_weights(folder, save(state))
+    with pytest.raises(ModelFileError, match="eta is missing; surprise is not part of the model"):
+        seunet.load(folder)
+
+
+def test_weights_of_another_type_are_refused(folder: Path) -> None:
+    state = {name: tensor.double() for name, tensor in seunet.create_model("seunet", **OPTIONS).state_dict().items()}
+    replace_weights(folder, save(state))
+    with pytest.raises(ModelFileError, match=r"torch.float64, not \[3, 3, 2\] torch.float32"):
+        seunet.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda c: c.pop("format"), "not a seunet model"),
+        (lambda c: c.update(version=99), "format version 99; this release reads 1"),
+        (lambda c: c.update(model="resnet"), "unknown model 'resnet'"),
+        (lambda c: c.pop("options"), "field 'options' is missing"),
+        (lambda c: c.update(model=7), "field 'model' is of the wrong type"),
+        (lambda c: c.update(factor=True), "field 'factor' is of the wrong type"),
+        (lambda c: c["options"].update(colour="red"), "unknown option 'colour'"),
+        (lambda c: c["options"].update(widths=[65_535] * 8), r"`in_channels` \(=131070\) must be from 1 to 65536"),
+        (lambda c: c["options"].update(widths=[30_000] * 8), r"asks for [\d,]+ parameters; the limit is 1,000,000,000"),
+        (lambda c: c["options"].update(classes=10**9), r"`classes` \(=1000000000\): input should be less"),
+        (lambda c: c["options"].update(scales=10**6), r"`scales` \(=1000000\): input should be less"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused_before_anything_is_built(
+    folder: Path, change: Callable[[dict[str, Any]], object], text: str
+) -> None:
+    change_config(folder, change)
+    with pytest.raises(ModelFileError, match=text) as error:
+        seunet.load(folder)
+    assert "config.json" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\x00\x01", "null"])
+def test_a_config_that_is_not_json_is_refused(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ModelFileError, match=r"not JSON|not a seunet model"):
+        seunet.load(folder)
+
+
+def test_a_huge_config_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text(" " * 1_000_001)
+    with pytest.raises(ModelFileError, match="larger than 1,000,000 bytes"):
+        seunet.load(folder)
+
+
+def test_a_missing_folder_or_file_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="no such model folder; give one that `save_pretrained` wrote"):
+        seunet.load(tmp_path / "nowhere")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelFileError, match=r"model.safetensors: cannot be read \(No such file"):
+        seunet.load(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(ModelFileError, match=r"config.json: cannot be read \(No such file"):
+        seunet.load(folder)
+
+
+def test_a_model_that_cannot_be_written_says_so_and_leaves_the_old_one(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(
+        StorageError, match=r"cannot be written \(Not a directory\); free space or choose another place"
+    ):
+        seunet.load(folder).save_pretrained(tmp_path / "file" / "model")
+    assert (tmp_path / "file").read_text() == "in the way"
