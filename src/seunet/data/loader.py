@@ -81,7 +81,7 @@ class WindowDataset(Dataset[Window]):
         return len(self.rows)
 
     def __getitem__(self, key: int | tuple[int, int]) -> Window:
-        epoch, index = (0, key) if isinstance(key, int) else key
+        epoch, index = key if isinstance(key, tuple) else (0, int(key))
         image_index, x, y = self.rows[index]
         chance = draw(self.augmentation, self.seed, epoch, index)
         rgb, codes = self._pixels[image_index]

@@ -38,7 +38,7 @@ def ring_pixels(ring: FloatArray, height_px: int, width_px: int) -> Patch:
     rows, columns = bottom - top, right - left
     if rows <= 0 or columns <= 0:
         return Patch(0, 0, np.zeros((0, 0), dtype=np.bool_))
-    steps = np.zeros((rows, columns + 1), dtype=np.int64)
+    steps = np.zeros((rows, columns + 1), dtype=np.int32)
     touched = np.zeros((rows, columns), dtype=np.bool_)
     # Relative to the patch, so that large coordinates lose no precision in what follows.
     x0, y0 = x - left, y - top
@@ -48,7 +48,7 @@ def ring_pixels(ring: FloatArray, height_px: int, width_px: int) -> Patch:
     for part in _chunks(sloped, y0, y1, rows):
         _add_crossings(steps, touched, x0[part], x1[part], y0[part], y1[part])
     # steps[r, k] holds the direction of a crossing that covers the centres c < k.
-    winding = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    winding = np.cumsum(steps[:, ::-1], axis=1, dtype=np.int32)[:, ::-1][:, 1:]
     return Patch(top, left, (winding != 0) | touched)
 
 
@@ -73,7 +73,7 @@ def _chunks(edges: NDArray[np.intp], y0: FloatArray, y1: FloatArray, rows: int) 
 
 
 def _add_crossings(
-    steps: NDArray[np.int64],
+    steps: NDArray[np.int32],
     touched: NDArray[np.bool_],
     x0: FloatArray,
     x1: FloatArray,
