@@ -143,6 +143,16 @@ def test_a_far_off_vertex_is_an_error_and_with_clip_a_count(tmp_path: Path) -> N
     assert read_manifest(tmp_path / "b").images[0].counts["clipped_vertices"] == 1
 
 
+def test_an_absurd_vertex_is_an_error_even_with_clip(tmp_path: Path) -> None:
+    source = one_image(tmp_path / "src", [[(10, 10), (1.7e308, -1.7e308), (10, 40)]])
+    ran = seunet("data", "prepare", "monuseg", source, tmp_path / "a", "--clip", "--no-progress")
+    assert ran.code == 2
+    assert ran.err == (
+        "seunet: TCGA-AA-0001-01Z-00-DX1.xml region 1: vertex 2 (1.7e+308, -1.7e+308) lies 1.7e+308 px outside "
+        "the 48×48 image; correct the file\n"
+    )
+
+
 def test_without_mpp_in_the_file_the_nominal_one_is_recorded_as_such(tmp_path: Path) -> None:
     source = one_image(tmp_path / "src", [disc(20, 20, 5)], mpp=None)
     assert seunet("data", "prepare", "monuseg", source, tmp_path / "a").code == 0

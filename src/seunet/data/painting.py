@@ -16,6 +16,9 @@ from seunet.maths.rings import outside_distance, ring_pixels
 SLACK_PX = 4.0
 """Annotators overshoot the border: up to 3.1 px in the published files.  Farther out is a mistake."""
 
+ABSURD_PX = 1e7
+"""No image is that large: not even --clip takes it for an outline."""
+
 
 class Painted(NamedTuple):
     """`instances` numbers the regions from 1 in file order; a pixel of several belongs to the first."""
@@ -70,11 +73,13 @@ def _check_vertices(region: Region, name: str, height: int, width: int, *, clip:
     """The number of vertices beyond the image; an error if one is too far out and `clip` is off."""
     distance = outside_distance(region.ring, height, width)
     worst = int(distance.argmax())
-    if distance[worst] > SLACK_PX and not clip:
+    if distance[worst] > (ABSURD_PX if clip else SLACK_PX):
         x, y = region.ring[worst]
+        far = f"{distance[worst]:.0f}" if distance[worst] < ABSURD_PX else f"{distance[worst]:.3g}"
+        remedy = "correct the file" if distance[worst] > ABSURD_PX else "pass --clip or correct the file"
         raise InputError(
-            f"{name} region {region.label}: vertex {worst + 1} ({x:g}, {y:g}) lies {distance[worst]:.0f} px "
-            f"outside the {width}×{height} image; pass --clip or correct the file"
+            f"{name} region {region.label}: vertex {worst + 1} ({x:g}, {y:g}) lies {far} px "
+            f"outside the {width}×{height} image; {remedy}"
         )
     return int(np.count_nonzero(distance))
 
