@@ -101,7 +101,7 @@ def xml_figures(scratch: Path, number: int) -> dict[str, Any]:
     """Damaged and hostile ImageScope files beside a sound image."""
     total: Counter[str] = Counter()
     peak, slowest, lost = 0, 0.0, 0
-    documents = [*hostile_xml().values(), *xml_mutants(number, seed=2026)]
+    documents = [*xml_mutants(number, seed=2026), *hostile_xml().values()]
     for first in range(0, len(documents), BATCH):
         folder = scratch / "xml"
         test = folder / "src" / "MoNuSegTestData"

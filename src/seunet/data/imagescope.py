@@ -146,7 +146,14 @@ class _Reader:
         self._vertex_total += 1
         if self._vertex_total > MAX_VERTICES:
             raise InputError(f"{self.name}: more than {MAX_VERTICES:,} vertices; it is not an annotation of one image")
-        self._vertices.append((self._coordinate(attributes, "X"), self._coordinate(attributes, "Y")))
+        try:
+            x, y = float(attributes["X"]), float(attributes["Y"])
+            plain = math.isfinite(x) and math.isfinite(y) and "_" not in attributes["X"] + attributes["Y"]
+        except (KeyError, ValueError):
+            plain = False
+        if not plain:  # the slow way, which says what is wrong where
+            x, y = self._coordinate(attributes, "X"), self._coordinate(attributes, "Y")
+        self._vertices.append((x, y))
 
     def _coordinate(self, attributes: dict[str, str], axis: str) -> float:
         where = f"region {self._label} vertex {len(self._vertices) + 1}"
