@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +38,7 @@ VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of t
 SEED = typer.Option(0, "--seed", help="Seed of the draw of patients.")
 MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say.")
 STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
+CLIP = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image.")
 MIN_ANNOTATED = typer.Option(0.5, "--min-annotated", metavar="SHARE", help="Windows with less are left out.")
 INSTITUTIONS = typer.Option(None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split.")
 KIND = typer.Option("classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean.")
@@ -51,57 +55,57 @@ SKIP = typer.Option(False, "--skip-errors", help="Leave out images with faults, 
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What every `prepare` takes: the fields are the options, their defaults say how they look."""
+
+    source: Path = SOURCE
+    dest: Path = DEST
+    window: int | None = WINDOW
+    stride: int | None = STRIDE
+    validation: float = VALIDATION
+    seed: int = SEED
+    mpp: float | None = MPP
+    stain: str | None = STAIN
+    workers: int | None = WORKERS
+    overwrite: bool = OVERWRITE
+    skip_errors: bool = SKIP
+    progress: bool = PROGRESS
+
+
+def sharing(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the shared options; they reach it as one `shared` argument."""
+    shared = inspect.signature(Shared, eval_str=True).parameters
+    own = {key: value for key, value in inspect.signature(verb, eval_str=True).parameters.items() if key != "shared"}
+
+    @functools.wraps(verb)
+    def command(**given: Any) -> None:
+        verb(Shared(**{name: given.pop(name) for name in shared}), **given)
+
+    parameters = [*shared.values(), *own.values()]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
 @prepare_app.command("monuseg")
-def prepare_monuseg(
-    source: Path = SOURCE,
-    dest: Path = DEST,
-    window: int | None = WINDOW,
-    stride: int | None = STRIDE,
-    validation: float = VALIDATION,
-    seed: int = SEED,
-    clip: bool = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image."),
-    mpp: float | None = MPP,
-    stain: str | None = STAIN,
-    workers: int | None = WORKERS,
-    overwrite: bool = OVERWRITE,
-    skip_errors: bool = SKIP,
-    progress: bool = PROGRESS,
-) -> None:
+@sharing
+def prepare_monuseg(shared: Shared, clip: bool = CLIP) -> None:
     """MoNuSeg: the folders “MoNuSeg 2018 Training Data” and “MoNuSegTestData”, or one of them, in SRC.
 
     Example: seunet data prepare monuseg downloads/ prepared/monuseg
     """
     from seunet.data.monuseg import plan_monuseg
 
-    settings = _settings(
-        400 if window is None else window,
-        200 if stride is None else stride,
-        validation=validation,
-        seed=seed,
-        clip=clip,
-        mpp=mpp,
-        stain=stain,
-    )
-    _check(source, dest)
-    _carry_out(plan_monuseg(source, dest, settings), dest, workers, overwrite, skip_errors, progress)
+    window = 400 if shared.window is None else shared.window
+    settings = _settings(shared, window, max(window // 2, 1), clip=clip)
+    _carry_out(plan_monuseg(shared.source, shared.dest, settings), shared)
 
 
 @prepare_app.command("bcss")
+@sharing
 def prepare_bcss(
-    source: Path = SOURCE,
-    dest: Path = DEST,
-    window: int | None = WINDOW,
-    stride: int | None = STRIDE,
-    min_annotated: float = MIN_ANNOTATED,
-    test_institutions: str | None = INSTITUTIONS,
-    validation: float = VALIDATION,
-    seed: int = SEED,
-    mpp: float | None = MPP,
-    stain: str | None = STAIN,
-    workers: int | None = WORKERS,
-    overwrite: bool = OVERWRITE,
-    skip_errors: bool = SKIP,
-    progress: bool = PROGRESS,
+    shared: Shared, min_annotated: float = MIN_ANNOTATED, test_institutions: str | None = INSTITUTIONS
 ) -> None:
     """BCSS: the folders “rgbs_colorNormalized” (or “rgb”) and “masks” in SRC, with gtruth_codes.tsv.
 
@@ -109,41 +113,22 @@ def prepare_bcss(
     """
     from seunet.data.bcss import TEST_INSTITUTIONS, plan_bcss
 
-    settings = _settings(
-        512 if window is None else window,
-        stride,
-        min_annotated=min_annotated,
-        validation=validation,
-        seed=seed,
-        mpp=mpp,
-        stain=stain,
-    )
+    settings = _settings(shared, 512, min_annotated=min_annotated)
     sites = TEST_INSTITUTIONS if test_institutions is None else tuple(test_institutions.replace(",", " ").split())
-    _check(source, dest)
-    _carry_out(plan_bcss(source, dest, settings, sites), dest, workers, overwrite, skip_errors, progress)
+    _carry_out(plan_bcss(shared.source, shared.dest, settings, sites), shared)
 
 
 @prepare_app.command("folder")
+@sharing
 def prepare_folder(
-    source: Path = SOURCE,
-    dest: Path = DEST,
+    shared: Shared,
     kind: str = KIND,
     class_map: Path | None = CLASS_MAP,
     instance_class: str = INSTANCE_CLASS,
     patient_pattern: str | None = PATTERN,
     table: Path | None = TABLE,
     test: float = TEST,
-    validation: float = VALIDATION,
-    window: int | None = WINDOW,
-    stride: int | None = STRIDE,
     min_annotated: float = MIN_ANNOTATED,
-    seed: int = SEED,
-    mpp: float | None = MPP,
-    stain: str | None = STAIN,
-    workers: int | None = WORKERS,
-    overwrite: bool = OVERWRITE,
-    skip_errors: bool = SKIP,
-    progress: bool = PROGRESS,
 ) -> None:
     """Your own data: the folders “images” and “masks” in SRC, files of the same name in both.
 
@@ -152,43 +137,38 @@ def prepare_folder(
     """
     from seunet.data.folder import FolderRules, plan_folder
 
-    settings = _settings(
-        512 if window is None else window,
-        stride,
-        min_annotated=min_annotated,
-        validation=validation,
-        seed=seed,
-        mpp=mpp,
-        stain=stain,
-    )
     rules = FolderRules(kind, class_map, instance_class, patient_pattern, table, test)
-    _check(source, dest)
-    _carry_out(plan_folder(source, dest, settings, rules), dest, workers, overwrite, skip_errors, progress)
+    settings = _settings(shared, 512, min_annotated=min_annotated)
+    _carry_out(plan_folder(shared.source, shared.dest, settings, rules), shared)
 
 
-def _settings(window_px: int, stride_px: int | None, **chosen: Any) -> Settings:
-    """Windows lie side by side unless a stride is given."""
+def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **chosen: Any) -> Settings:
+    """What was chosen, else the set's defaults; windows lie side by side where it has no stride of its own."""
+    from seunet.data.claim import check_places
     from seunet.data.plan import Settings
 
-    return Settings(window_px=window_px, stride_px=window_px if stride_px is None else stride_px, **chosen)
+    check_places(shared.source, shared.dest)
+    window = window_px if shared.window is None else shared.window
+    stride = shared.stride if shared.stride is not None else stride_px if stride_px is not None else window
+    common = {name: getattr(shared, name) for name in ("validation", "seed", "mpp", "stain")}
+    return Settings(window_px=window, stride_px=stride, **common, **chosen)
 
 
-def _check(source: Path, dest: Path) -> None:
-    from seunet.data.claim import check_places
-
-    check_places(source, dest)
-
-
-def _carry_out(plan: Plan, dest: Path, workers: int | None, overwrite: bool, skip_errors: bool, show: bool) -> None:
+def _carry_out(plan: Plan, shared: Shared) -> None:
     """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
     from seunet.data.prepare import FaultsError, prepare
     from seunet.data.summary import summary_lines
 
     started = time.monotonic()
     try:
-        with _progress(show) as progress:
+        with _progress(shared.progress) as progress:
             prepared = prepare(
-                plan, dest, workers=workers, overwrite=overwrite, skip_errors=skip_errors, progress=progress
+                plan,
+                shared.dest,
+                workers=shared.workers,
+                overwrite=shared.overwrite,
+                skip_errors=shared.skip_errors,
+                progress=progress,
             )
     except FaultsError as error:
         _print_faults(error.faults)
@@ -197,7 +177,7 @@ def _carry_out(plan: Plan, dest: Path, workers: int | None, overwrite: bool, ski
         print(line)
     if prepared.resumed:
         print(f"{prepared.resumed} of {len(prepared.manifest.images)} images were finished before")
-    print(f"prepared in {time.monotonic() - started:.1f} s: {dest}")
+    print(f"prepared in {time.monotonic() - started:.1f} s: {shared.dest}")
     if prepared.faults:
         _print_faults(prepared.faults)
         raise typer.Exit(EXIT_PART)
