@@ -49,7 +49,7 @@ def main() -> None:
             "rings": ring_figures(5_000 // divisor),
             "images": image_figures(scratch, 10_000 // divisor),
             "verify": verify_figures(scratch, 500 // divisor),
-            "interruption": kill_figures(scratch, 120 // divisor),
+            "interruption": kill_figures(scratch, 100 // divisor),
         }
     write_results("reliability_data", figures)
     broken = [
@@ -233,9 +233,10 @@ def kill_figures(scratch: Path, kills: int) -> dict[str, Any]:
     needed = time.monotonic() - began
     expected = tree_bytes(scratch / "whole")
     random = np.random.default_rng(2026)
-    landed = midway = differing = 0
-    for _ in range(kills // 2):
-        for moment in random.uniform(0.2, 1.0, 2):
+    runs = landed = midway = differing = 0
+    while landed < kills:
+        runs += 1
+        for moment in random.uniform(0.2, 0.9, 2):
             code, _ = end_after(start(source, scratch / "broken"), needed * float(moment), signal.SIGKILL)
             landed += code == -signal.SIGKILL
             midway += any((scratch / "broken" / ".work").glob("*.json"))
@@ -245,7 +246,7 @@ def kill_figures(scratch: Path, kills: int) -> dict[str, Any]:
             print(f"differs: exit {code}, {err.strip()}, {sorted(tree_bytes(scratch / 'broken').keys() ^ expected)}")
         shutil.rmtree(scratch / "broken")
     return {
-        "runs": kills // 2,
+        "runs": runs,
         "kills_that_landed": landed,
         "with_some_images_finished": midway,
         "differing": differing,
