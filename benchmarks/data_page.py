@@ -23,7 +23,7 @@ def measured() -> str:
     cores = data["machine"]["cores"]
     intro = (
         f"On {cores} shared cores. `make bench-data` (commit {data['commit'][:7]}) and `make reliability` (commit "
-        f"{reliability['commit'][:7]}) write these got to `benchmarks/results/data.json` and "
+        f"{reliability['commit'][:7]}) write these figures to `benchmarks/results/data.json` and "
         "`reliability_data.json`; `python -m benchmarks.data_page` writes this section from them."
     )
     parts = [intro, _monuseg(data["monuseg"]), _bcss(data["bcss"]), _stain(data["stain"]), _loader(data["loader"])]
@@ -82,7 +82,8 @@ def _stain(got: dict[str, Any]) -> str:
     beside = (
         "`spams` was not installed."
         if isinstance(spams, str)
-        else f"`spams` takes {spams['seconds']} s for the same ({spams['times_ours']} times ours) and finds vectors "
+        else f"`spams` takes {spams['seconds']} s for dictionary (all tissue) and concentrations "
+        f"({spams['times_ours']} times ours) and finds vectors "
         f"{spams['degrees_apart'][0]}° and {spams['degrees_apart'][1]}° from ours."
     )
     return (
@@ -111,7 +112,7 @@ def _loader(got: dict[str, Any]) -> str:
         f"{rates['2']} with two, {got['windows_per_second_mapped_from_disk']} mapped from disk with one. A "
         f"batch of 20 takes "
         f"{got['seconds_per_batch_of_20_one_worker']} s, a training step on it {steps['seunet']} s (SEUNet) and "
-        f"{steps['unet']} s (UNet) at the paper's widths: the loader takes "
+        f"{steps['unet']} s (UNet) at the paper's widths (20 times one window): the loader takes "
         f"{100 * got['share_of_the_shortest_step']:.2f} % of the "
         "shorter."
     )
