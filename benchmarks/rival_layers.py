@@ -10,12 +10,9 @@ busy.  `padded` is the published form of both layers: one grouped convolution wi
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -23,6 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.record import write_results
+from benchmarks.timing import interleaved
 from seunet.layers import steerable
 from seunet.layers.discrete import DiscreteScaleConv2d
 from seunet.layers.steerable import SteerableConv2d
@@ -38,7 +37,6 @@ Key = tuple[int, int, str]
 """Size in pixels, channels per scale, way of computing the layer."""
 
 Layers = dict[Key, Callable[[], Tensor]]
-RESULTS = Path(__file__).parent / "results" / "rival_layers.json"
 
 
 class PaddedScaleConv2d(nn.Module):
@@ -110,14 +108,9 @@ def forward_and_backward(layer: Callable[[], Tensor]) -> None:
 
 
 def timed(layers: Layers, run: Callable[[Callable[[], Tensor]], None]) -> dict[Key, list[float]]:
-    """Milliseconds of each layer in rounds in which every layer runs once; a round before them warms up."""
-    milliseconds: dict[Key, list[float]] = {key: [] for key in layers}
-    for _ in range(ROUNDS + 1):
-        for key, layer in layers.items():
-            start = time.perf_counter()
-            run(layer)
-            milliseconds[key].append(1000 * (time.perf_counter() - start))
-    return {key: times[1:] for key, times in milliseconds.items()}
+    """Milliseconds of each layer in rounds in which every layer runs once."""
+    times = interleaved({str(key): partial(run, layer) for key, layer in layers.items()}, ROUNDS)
+    return {key: times[str(key)] for key in layers}
 
 
 def figures(what: str, times: dict[Key, list[float]], key: Key) -> dict[str, float]:
@@ -154,25 +147,11 @@ def print_row(row: dict[str, Any]) -> None:
     print(level.rstrip(), flush=True)
 
 
-def commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
 def main() -> None:
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
-    report = {
-        "command": "python -m benchmarks.rival_layers",
-        "commit": commit(),
-        "torch": torch.__version__,
-        "threads": THREADS,
-        "batch": BATCH,
-        "rounds": ROUNDS,
-        "rows": measure(),
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    settings = {"torch": torch.__version__, "threads": THREADS, "batch": BATCH, "rounds": ROUNDS}
+    write_results("rival_layers", settings | {"rows": measure()})
 
 
 if __name__ == "__main__":

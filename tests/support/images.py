@@ -12,5 +12,5 @@ def band_limited(count: int, size: int, seed: int = 0, cutoff: float = 0.05, cha
     noise = torch.randn(count, channels, size, size, generator=generator, dtype=torch.float64)
     rows, columns = torch.fft.fftfreq(size)[:, None], torch.fft.rfftfreq(size)[None]
     damping = torch.exp(-(rows.square() + columns.square()) / cutoff**2)
-    images = torch.fft.irfft2(torch.fft.rfft2(noise) * damping, s=(size, size))
+    images: Tensor = torch.fft.irfft2(torch.fft.rfft2(noise) * damping, s=(size, size))
     return (images / images.std()).float()

@@ -1,0 +1,11 @@
+"""`make bench`: what the package promises, measured."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import equivariance, speed
+
+if __name__ == "__main__":
+    speed.main("--quick" in sys.argv)
+    equivariance.main()
