@@ -42,7 +42,7 @@ def test_the_pages_commands_and_then_its_code_run(place: Path, monkeypatch: pyte
     for command in commands:
         ran = seunet(*shlex.split(command))
         assert ran.code == 0, (command, ran.err)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    blocks = re.findall(r"```py(?:thon)?\n(.*?)```", PAGE, flags=re.DOTALL)
     assert len(blocks) == 2
     for number, block in enumerate(blocks):
         script = place / f"block{number}.py"
