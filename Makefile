@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint bench bench-data reliability clean
 
 install: $(STAMP)
 
@@ -27,6 +27,13 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+
+bench-data: $(STAMP)
+	$(BIN)/python -m benchmarks.data
+	$(BIN)/python -m benchmarks.data_page
+
+reliability: $(STAMP)
+	$(BIN)/python -m benchmarks.reliability_data
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,3 +14,26 @@ MAX_CLASSES: Final = 4_096
 MAX_PARAMETERS: Final = 1_000_000_000
 MAX_CONFIG_BYTES: Final = 1_000_000
 MAX_MODEL_BYTES: Final = 8_000_000_000
+
+MAX_IMAGE_PIXELS: Final = 1 << 28
+"""268 million: a 16,384 × 16,384 image.  Larger ones are slides and are read in tiles."""
+
+MAX_IMAGE_BYTES: Final = 2_000_000_000
+MAX_XML_BYTES: Final = 64_000_000
+MAX_XML_DEPTH: Final = 32
+MAX_REGIONS: Final = 60_000
+"""Instance maps are 16-bit."""
+
+MAX_VERTICES: Final = 250_000
+"""In one annotation file; the largest published one has 90,490."""
+
+MAX_TABLE_BYTES: Final = 16_000_000
+MAX_MANIFEST_BYTES: Final = 512_000_000
+MAX_JOB_SECONDS: Final = 600.0
+"""For one image and its annotation; the largest published one takes 20."""
+
+MAX_JOB_BYTES: Final = 6_000_000_000
+"""Address space of a process that decodes a file of unknown origin."""
+
+MPP_RANGE: Final = (0.05, 20.0)
+"""µm per pixel that a light microscope can give, from an oil lens to a macro view."""

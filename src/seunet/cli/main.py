@@ -15,6 +15,7 @@ import typer
 from typer.main import get_command
 
 from seunet import __version__
+from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.errors import SeunetError
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,33 @@
+"""Where the figures of the data room are kept: JSON with the commit they came from."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from seunet.atomic import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def commit() -> str:
+    """The commit that is measured, marked if the source differs from it."""
+    head = _git("rev-parse", "HEAD")
+    return head + ("+changes" if _git("status", "--porcelain", "--", "src", "tests", "benchmarks/*.py") else "")
+
+
+def write_results(name: str, figures: dict[str, Any]) -> None:
+    """Write benchmarks/results/NAME.json and print it."""
+    machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+    text = json.dumps({"commit": commit(), "machine": machine, **figures}, indent=1, ensure_ascii=False)
+    write_text(RESULTS / f"{name}.json", text + "\n")
+    print(text)
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,167 @@
+"""Vahadane: angles to known stains, seconds for an image, and the target computed again."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from seunet.data.manifest import read_manifest
+from seunet.data.stain import TARGET
+from seunet.maths.stain import DENSITY, LAMBDA_FIT, START, Stains, apply_stains, concentrations, fit_stains, tissue
+from tests.support.stained import MATRICES, angle_degrees, concentrations_of_tissue, render, stained_image, unit
+
+SIZE_PX = 1000
+REPEATS = 5
+
+
+def stain_figures(monuseg: Path | None) -> dict[str, Any]:
+    """Made tissue, real tissue restained, time, target."""
+    figures: dict[str, Any] = {
+        "made": _angles([stained_image(name, 500, seed) for name in MATRICES for seed in range(5)])
+    }
+    figures["highest_spread_of_one_stain"] = round(max(map(_spread, _one_stain())), 4)
+    image, matrix = stained_image("macenko", SIZE_PX, 0)
+    figures["made"]["plain_nmf"] = _worst([(_plain_nmf(image), matrix)])
+    if monuseg is not None:
+        manifest = read_manifest(monuseg)
+        train = [np.asarray(Image.open(monuseg / e.image.path)) for e in manifest.images if e.split == "train"]
+        figures["real_restained"] = _angles([_restained(pixels, number) for number, pixels in enumerate(train)])
+        mixed = [_restained(pixels, number, mixed=True) for number, pixels in enumerate(train)]
+        figures["real_restained_no_pure_pixels"] = _angles(mixed)
+        figures["target"] = _target(train)
+        every = [np.asarray(Image.open(monuseg / e.image.path)) for e in manifest.images]
+        figures["lowest_spread_of_two_stains"] = round(min(map(_spread, every)), 4)
+        image = train[0]
+    figures["seconds_1000x1000_one_thread"] = _seconds(image)
+    figures["spams"] = _spams_figures(image) if importlib.util.find_spec("spams") else "not installed"
+    return figures
+
+
+def _angles(images: list[tuple[NDArray[np.uint8], NDArray[np.float64]]]) -> dict[str, Any]:
+    """With the published penalty, and with the smaller one that can be asked for."""
+    out: dict[str, Any] = {"images": len(images)}
+    for penalty in (LAMBDA_FIT, 0.02):
+        fitted = [(fit_stains(pixels, penalty), known) for pixels, known in images]
+        pairs = [(fit.matrix, known) for fit, known in fitted if isinstance(fit, Stains)]
+        out[f"penalty {penalty:g}"] = {"fitted": len(pairs), **_worst(pairs)}
+    return out
+
+
+def _worst(pairs: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for row, name in enumerate(("haematoxylin", "eosin")):
+        errors = [angle_degrees(found[row], known[row]) for found, known in pairs]
+        out[f"{name}_worst_degrees"] = round(max(errors), 2)
+        out[f"{name}_median_degrees"] = round(statistics.median(errors), 2)
+    out["lowest_entry"] = round(float(min(found.min() for found, _ in pairs)), 4)
+    return out
+
+
+def _restained(
+    pixels: NDArray[np.uint8], number: int, *, mixed: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    """Real tissue in known stains: the concentrations of its own separation, rendered by another matrix.
+
+    `mixed` takes the concentrations by a fixed matrix instead, wider than the image's own colours: then hardly a
+    pixel has one stain alone, and nothing that looks for the sparsest mixture can find the matrix again.
+    """
+    fitted = fit_stains(pixels)
+    own = fitted.matrix if isinstance(fitted, Stains) and not mixed else unit(MATRICES["macenko"])
+    amounts = concentrations(DENSITY[pixels.reshape(-1, 3)], own, 0.0).astype(np.float64)
+    known = unit(MATRICES[list(MATRICES)[number % len(MATRICES)]])
+    return render(amounts, known, pixels.shape[0], number), known
+
+
+def _one_stain() -> list[NDArray[np.uint8]]:
+    """Made tissue with haematoxylin alone and with eosin alone."""
+    images = []
+    for name in MATRICES:
+        for left_out in (0, 1):
+            amounts = concentrations_of_tissue(400, 0)
+            amounts[:, left_out] = 0
+            images.append(render(amounts, unit(MATRICES[name]), 400, 0))
+    return images
+
+
+def _spread(image: NDArray[np.uint8]) -> float:
+    """Second over first singular value of the optical densities of tissue."""
+    pixels = image.reshape(-1, 3)
+    singular = np.linalg.svd(DENSITY[pixels[tissue(pixels)][::20]].astype(np.float64), compute_uv=False)
+    return float(singular[1] / singular[0])
+
+
+def _target(images: list[NDArray[np.uint8]]) -> dict[str, Any]:
+    """The median of the fits to the training images, which is what TARGET holds."""
+    fits = [fit for fit in map(fit_stains, images) if isinstance(fit, Stains)]
+    matrix = unit(np.median([fit.matrix for fit in fits], axis=0).tolist())
+    strength = np.median([fit.strength for fit in fits], axis=0)
+    same = np.allclose(matrix, TARGET.matrix, atol=1e-3) and np.allclose(strength, TARGET.strength, atol=5e-3)
+    return {
+        "matrix": matrix.round(4).tolist(),
+        "strength": strength.round(3).tolist(),
+        "is_TARGET": bool(same),
+    }
+
+
+def _seconds(image: NDArray[np.uint8]) -> dict[str, float]:
+    fits, applies = [], []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        fitted = fit_stains(image)
+        middle = time.perf_counter()
+        if isinstance(fitted, Stains):
+            apply_stains(image, fitted, TARGET)
+        fits.append(middle - began)
+        applies.append(time.perf_counter() - middle)
+    return {"fit": round(statistics.median(fits), 3), "apply": round(statistics.median(applies), 3)}
+
+
+def _plain_nmf(image: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Twenty lines of Lee and Seung, without sparsity, as the figure to beat."""
+    pixels = image.reshape(-1, 3)
+    density = DENSITY[pixels[tissue(pixels)][::20]].astype(np.float64)
+    matrix = START / np.linalg.norm(START, axis=1, keepdims=True)
+    amounts = np.maximum(density @ np.linalg.pinv(matrix), 1e-3)
+    for _ in range(300):
+        amounts *= (density @ matrix.T) / (amounts @ matrix @ matrix.T + 1e-9)
+        matrix *= (amounts.T @ density) / (amounts.T @ amounts @ matrix + 1e-9)
+    rows: NDArray[np.float64] = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    return rows if rows[0, 0] >= rows[1, 0] else rows[::-1]
+
+
+def _spams_figures(image: NDArray[np.uint8]) -> dict[str, Any]:
+    """The usual recipe on the same image: dictionary on all tissue, lasso on all pixels, one thread."""
+    spams: Any = importlib.import_module("spams")
+
+    pixels = image.reshape(-1, 3)
+    density = DENSITY[pixels].astype(np.float64)
+    began = time.perf_counter()
+    chosen = np.asfortranarray(density[tissue(pixels)].T)
+    settings = {
+        "K": 2,
+        "lambda1": 0.1,
+        "mode": 2,
+        "modeD": 0,
+        "posAlpha": True,
+        "posD": True,
+        "verbose": False,
+    }
+    matrix = spams.trainDL(chosen, numThreads=1, iter=100, **settings).T
+    matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    dictionary, signals = np.asfortranarray(matrix.T), np.asfortranarray(density.T)
+    spams.lasso(signals, D=dictionary, mode=2, lambda1=0.01, pos=True, numThreads=1)
+    seconds = time.perf_counter() - began
+    ours = _seconds(image)
+    fitted = fit_stains(image)
+    rows = matrix if matrix[0, 0] >= matrix[1, 0] else matrix[::-1]
+    apart = [round(angle_degrees(fitted.matrix[k], rows[k]), 2) for k in (0, 1)] if isinstance(fitted, Stains) else []
+    ratio = round(seconds / (ours["fit"] + ours["apply"]), 1)
+    return {"seconds": round(seconds, 2), "times_ours": ratio, "degrees_apart": apart}

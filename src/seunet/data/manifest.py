@@ -1,0 +1,150 @@
+"""The prepared form: `manifest.json` and the files it lists.
+
+DEST/manifest.json      everything below, with hashes, windows and decisions
+DEST/images/NAME.png    8-bit RGB
+DEST/masks/NAME.png     8-bit class codes with a palette: opens in colour, reads as codes; 255 is ignore
+DEST/instances/NAME.png 16-bit instance numbers, where the source has instances
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from seunet.atomic import write_text
+from seunet.data.jobs import IGNORE_CODE
+from seunet.data.raster import read_limited
+from seunet.errors import InputError
+from seunet.limits import MAX_MANIFEST_BYTES
+
+FORMAT = "seunet-data/1"
+MANIFEST = "manifest.json"
+SPLITS = ("train", "validation", "test")
+Split = Literal["train", "validation", "test"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ClassEntry(_Frozen):
+    """A class: its code in the masks, its name, its colour in the palette."""
+
+    code: int = Field(ge=0, lt=IGNORE_CODE)
+    name: str
+    color: tuple[int, int, int]
+
+
+class FileEntry(_Frozen):
+    """A written file; `pixel_sha256` is that of its pixels whatever the format."""
+
+    path: str
+    sha256: str
+    pixel_sha256: str
+
+
+class SourceEntry(_Frozen):
+    """A file that was read."""
+
+    file: str
+    sha256: str
+
+
+class ImageEntry(_Frozen):
+    """One image with all that is known of it."""
+
+    name: str
+    split: Split
+    patient: str
+    mpp: float | None
+    mpp_source: str
+    width_px: int = Field(gt=0)
+    height_px: int = Field(gt=0)
+    image: FileEntry
+    mask: FileEntry
+    instances: FileEntry | None
+    source: dict[str, SourceEntry]
+    class_pixels: dict[str, int]
+    counts: dict[str, int]
+    decisions: tuple[str, ...]
+    windows_left_out: int
+
+
+class WindowTable(_Frozen):
+    """Windows of size_px² at (x, y) of the image with that index; no pixels are copied."""
+
+    size_px: int = Field(gt=0)
+    stride_px: int = Field(gt=0)
+    min_annotated: float
+    columns: tuple[str, ...] = ("image", "x", "y")
+    rows: tuple[tuple[int, int, int], ...]
+
+
+class Manifest(_Frozen):
+    """A prepared data set."""
+
+    format: Literal["seunet-data/1"]
+    dataset: str
+    fingerprint: str
+    classes: tuple[ClassEntry, ...]
+    ignore_code: int
+    options: dict[str, Any]
+    decisions: tuple[str, ...]
+    images: tuple[ImageEntry, ...]
+    windows: WindowTable
+
+    def window_counts(self) -> dict[str, int]:
+        """Windows by split."""
+        counts: Counter[str] = Counter(self.images[row[0]].split for row in self.windows.rows)
+        return {split: counts[split] for split in SPLITS if counts[split]}
+
+    def class_areas(self) -> dict[str, dict[str, int]]:
+        """Pixels by split and class name; "ignore" last."""
+        names = {str(entry.code): entry.name for entry in self.classes} | {str(self.ignore_code): "ignore"}
+        areas: dict[str, dict[str, int]] = {}
+        for image in self.images:
+            total = areas.setdefault(image.split, dict.fromkeys(names.values(), 0))
+            for code, pixels in image.class_pixels.items():
+                total[names[code]] += pixels
+        return areas
+
+
+def canonical_json(value: object) -> str:
+    """The one way a value is written: sorted keys, so that the same content is the same bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def fingerprint(value: object) -> str:
+    """A hash of options or sources."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write it atomically: an image to a line, so that two sets can be compared with `diff`."""
+    body = manifest.model_dump(mode="json")
+    images = ",\n".join(canonical_json(image) for image in body.pop("images"))
+    windows = body.pop("windows")
+    rows = ",".join(canonical_json(row) for row in windows.pop("rows"))
+    head = ",\n".join(f"{json.dumps(key)}:{canonical_json(body[key])}" for key in sorted(body))
+    table = canonical_json(windows)[:-1] + f',"rows":[{rows}]}}'
+    write_text(folder / MANIFEST, f'{{{head},\n"images":[\n{images}\n],\n"windows":{table}\n}}\n')
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a prepared set, or the one line that says why it is none."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; make it with `seunet data prepare`")
+    if not path.is_file():
+        raise InputError(f"{folder}: holds no {MANIFEST}; pass the DEST of a finished `seunet data prepare`")
+    try:
+        return Manifest.model_validate_json(read_limited(path, MAX_MANIFEST_BYTES))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "start of file"
+        raise InputError(f"{path}: {where}: {first['msg']}; prepare the set again") from error

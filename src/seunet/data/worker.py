@@ -1,0 +1,61 @@
+"""The process that opens files of unknown origin: one JSON line in, one JSON line out.
+
+`python -m seunet.data.worker LIMIT_BYTES PARENT`, started by crew.py.  It caps its own memory; its time is the
+parent's to cap, by killing it.  Nothing is pickled, and a crash here is a line of text there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import BinaryIO
+
+from seunet.data.jobs import prepare_image
+from seunet.errors import SeunetError
+
+
+def answer(line: bytes) -> dict[str, object]:
+    """Do one job; what the user can correct comes back as a fault with its exit code."""
+    try:
+        return {"record": prepare_image(json.loads(line))}
+    except SeunetError as error:
+        return {"fault": str(error), "exit_code": error.exit_code}
+    except MemoryError:
+        return {"fault": "needs more memory than one image may take", "exit_code": 4}
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer until the parent closes the pipe."""
+    for line in requests:
+        reply = answer(line)
+        reply["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
+
+def main() -> None:
+    """Entry point: cap memory, keep the reply pipe to ourselves, serve."""
+    limit = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _die_with_parent(int(sys.argv[2]))
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
+    serve(sys.stdin.buffer, replies)
+
+
+def _die_with_parent(parent: int) -> None:
+    """A parent that is killed takes its workers with it: a second run meets no straggler of the first."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it was killed before we could ask
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
