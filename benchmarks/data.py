@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from benchmarks.data_results import write_results
 from benchmarks.data_rules import rule_figures
 from benchmarks.data_stain import stain_figures
+from benchmarks.record import write_results
 from seunet.data.bcss import plan_bcss
 from seunet.data.manifest import Manifest
 from seunet.data.monuseg import plan_monuseg
@@ -55,7 +55,7 @@ def main() -> None:
             from benchmarks.data_loader import loader_figures
 
             figures["loader"] = loader_figures(scratch / "monuseg")
-    write_results("data", figures)
+    print(write_results("data", figures))
 
 
 def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:

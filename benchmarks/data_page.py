@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.data_results import RESULTS, ROOT
+from benchmarks.record import RESULTS, ROOT
 from seunet.atomic import write_text
 
 PAGE = ROOT / "docs" / "data.md"

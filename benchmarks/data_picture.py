@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from PIL import Image
 
-from benchmarks.data_results import ROOT
+from benchmarks.record import ROOT
 from seunet.atomic import atomic_path
 from seunet.data.stain import normalise_stain
 from tests.support.real_data import real_data

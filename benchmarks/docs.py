@@ -115,10 +115,20 @@ def every_model() -> str:
     return f"{table(header, rows)}\n\n{source(report)}"
 
 
+def networks() -> str:
+    """Forward and training step of every model: the row of the docs on rivals."""
+    report = results("speed")
+    groups = [*report["forward"].values(), *report["training_step"].values()]
+    titles = [f"forward {s}" for s in report["forward"]] + [f"step {s}" for s in report["training_step"]]
+    rows = [(f"`{name}`", *(f"{group[name]['median_ratio']:.2f}" for group in groups)) for name in groups[0]]
+    return f"{table(['× unet, median', *titles], rows)}\n\n{source(report)}"
+
+
 BLOCKS = {
     "README.md": {"speed": readme_speed},
     "docs/speed.md": {"tables": speed_tables},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
+    "docs/rivals.md": {"networks": networks},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
 }
 

@@ -21,11 +21,13 @@ def commit() -> str:
     return head + ("+changes" if _git("status", "--porcelain", "--", "src", "tests", "benchmarks/*.py") else "")
 
 
-def write_results(name: str, figures: dict[str, Any]) -> None:
-    """Write benchmarks/results/NAME.json, made by `python -m benchmarks.NAME`."""
+def write_results(name: str, figures: dict[str, Any]) -> str:
+    """Write benchmarks/results/NAME.json, made by `python -m benchmarks.NAME`; returns what was written."""
     machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
     report = {"command": f"python -m benchmarks.{name}", "commit": commit(), "machine": machine, **figures}
-    write_text(RESULTS / f"{name}.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    write_text(RESULTS / f"{name}.json", text)
+    return text
 
 
 def _git(*arguments: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data_results import write_results
+from benchmarks.record import write_results
 from seunet.data.crew import Outcome, run_jobs
 from seunet.data.jobs import Job
 from seunet.data.monuseg import plan_monuseg
@@ -51,7 +51,7 @@ def main() -> None:
             "verify": verify_figures(scratch, 500 // divisor),
             "interruption": kill_figures(scratch, 100 // divisor),
         }
-    write_results("reliability_data", figures)
+    print(write_results("reliability_data", figures))
     broken = [
         f"{row}.{key}" for row, values in figures.items() for key, value in values.items() if key in MUST and value
     ]

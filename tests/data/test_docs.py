@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.data_page import HEADING, measured
-from benchmarks.data_results import RESULTS
+from benchmarks.record import RESULTS
 from benchmarks.reliability_data import MUST
 from seunet.data.imagescope import Region
 from seunet.data.painting import paint_regions

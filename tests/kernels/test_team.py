@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seunet.kernels import tasks, team
+from seunet.kernels import source, team
 from seunet.layers import GaussianConv2d
 
 
@@ -78,22 +78,22 @@ def test_without_an_openmp_runtime_the_pool_gives_the_same_bits(monkeypatch: pyt
 
 
 def test_the_cache_on_disk_follows_every_file_of_the_loops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before = tasks.source_digest()
-    for name in tasks.COMPILED_FILES:
-        (tmp_path / name).write_bytes((Path(tasks.__file__).parent / name).read_bytes())
-    monkeypatch.setattr(tasks, "__file__", str(tmp_path / "tasks.py"))
-    assert tasks.source_digest() == before
-    for name in tasks.COMPILED_FILES:
+    before = source.source_digest()
+    for name in source.COMPILED_FILES:
+        (tmp_path / name).write_bytes((Path(source.__file__).parent / name).read_bytes())
+    monkeypatch.setattr(source, "__file__", str(tmp_path / "source.py"))
+    assert source.source_digest() == before
+    for name in source.COMPILED_FILES:
         original = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(original + b"\n")
-        assert tasks.source_digest() != before, name
+        assert source.source_digest() != before, name
         (tmp_path / name).write_bytes(original)
 
 
 def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
     """A second process reads what the first one compiled, and compiles nothing."""
     program = (
-        "import torch; from seunet.layers import GaussianConv2d; from seunet.kernels import tasks\n"
+        "import torch; from seunet.layers import GaussianConv2d\n"
         "with torch.no_grad(): GaussianConv2d(3, 5, lifting=True)(torch.zeros(1, 3, 8, 8))\n"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

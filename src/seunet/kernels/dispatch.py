@@ -6,15 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import max_pool2d
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
 from seunet.kernels.epilogue import affine_relu
 from seunet.maths.gaussian import half_taps, tap_slopes
+from seunet.maths.rescaling import pooling_window, upsample_to
 
 BACKENDS: Final = ("reference", "torch", "numba")
 
@@ -74,15 +77,55 @@ def jet_convolution(
         return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu)
     taps = half_taps(sigma, radii, _order(coefficients), discretisation)
     if backend == "reference":
-        result = reference.jet_convolution(image, coefficients, taps, radii)
+        result = reference.jet_convolution(image, coefficients, taps)
     else:
         result = separable.jet_convolution(image, coefficients, taps)
     return affine_relu(result, affine, relu)
 
 
+def max_pool(features: Tensor) -> Tensor:
+    """The largest of each 2×2 pixels: [B, scales, C, H, W] → [B, scales, C, H // 2, W // 2], never below one pixel."""
+    window = pooling_window(features)
+    if window == (2, 2) and runs_in_whole_vectors(features):
+        from seunet.kernels.resample import MaxPool
+
+        return MaxPool.apply(features)  # type: ignore[no-any-return, no-untyped-call]
+    pooled = max_pool2d(features.flatten(0, 1), window)
+    return pooled.view(*features.shape[:3], *pooled.shape[2:])
+
+
+def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
+    """The channels of `skip`, then those of `rising` upsampled to its size (`maths.rescaling.upsample_to`)."""
+    if skip.shape[3:] != rising.shape[3:] and runs_in_whole_vectors(skip) and skip.dtype == rising.dtype:
+        from seunet.kernels.resample import JoinUpsampled
+
+        return JoinUpsampled.apply(skip, rising)  # type: ignore[no-any-return, no-untyped-call]
+    return torch.cat([skip, upsample_to(rising, *skip.shape[3:])], dim=2)
+
+
+def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """max(w·(x − mean)/√(var + ε) + b, 0) of [B, C, H, W] and the mean and variance [C] of the batch."""
+    from seunet.kernels.normalise import NormRelu
+
+    return NormRelu.apply(maps, weight, bias, epsilon)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def runs_in_whole_vectors(features: Tensor) -> bool:
+    """Whether the loops that need whole vectors (`kernels.planes`, `kernels.channels`) are for this map."""
+    return chosen_backend(features) == "numba" and features.dtype in (torch.float32, torch.float64)
+
+
 def _order(coefficients: Tensor) -> int:
     """N from the size of the basis, (N + 1)(N + 2)/2."""
     return (math.isqrt(8 * coefficients.shape[0] + 1) - 3) // 2
+
+
+@lru_cache(maxsize=1024)
+def _frozen_taps(
+    sigmas: tuple[float, ...], radii: tuple[int, ...], order: int, discretisation: str, dtype: torch.dtype
+) -> Tensor:
+    """The filters of σ that no longer change: a network that is only used computes them once."""
+    return half_taps(torch.tensor(sigmas, dtype=torch.float64), radii, order, discretisation).to(dtype).contiguous()
 
 
 def _fused(
@@ -100,10 +143,12 @@ def _fused(
     # Half precision has no arithmetic of its own on most CPUs: computed in single precision.
     dtype = image.dtype if image.dtype in (torch.float32, torch.float64) else torch.float32
     source, weights = image.to(dtype).contiguous(), coefficients.to(dtype)
-    taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
     if not (torch.is_grad_enabled() and (image.requires_grad or coefficients.requires_grad or sigma.requires_grad)):
+        taps = _frozen_taps(tuple(sigma.tolist()), radii, order, discretisation, dtype)
         folded = None if affine is None else affine.to(dtype).contiguous()
         return fused.convolve(source, fused.Filters(taps, radii), weights, folded, relu).to(image.dtype)
+
+    taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
 
     def slopes() -> Tensor:
         return tap_slopes(sigma, radii, order, discretisation)

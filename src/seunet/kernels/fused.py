@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seunet.kernels import tasks, team
+from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
 
 _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""
@@ -25,10 +24,6 @@ _BLOCK = 256
 
 _TASKS = 16
 """How finely a call is cut at least, for an even load.  Fixed: results must not depend on the number of threads."""
-
-_VECTOR_BYTES = 64
-
-_scratch = threading.local()
 
 
 @dataclass(frozen=True)
@@ -55,21 +50,7 @@ class Filters:
 def _worker(dtype: torch.dtype, backward: bool) -> Callable[[int], None]:
     """The compiled worker as a C function; the first call compiles it or reads it from the cache on disk."""
     kind = types.float32 if dtype == torch.float32 else types.float64
-    address = tasks.make_worker(kind, backward).address
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-
-
-def _scratch_address(workers: int, floats: int, dtype: torch.dtype) -> int:
-    """Room for every worker, kept for the next call of this Python thread."""
-    size = workers * floats * dtype.itemsize + _VECTOR_BYTES
-    kept: np.ndarray[Any, Any] | None = getattr(_scratch, "buffer", None)
-    if kept is None or kept.size < size:
-        kept = _scratch.buffer = np.zeros(size, dtype=np.uint8)
-    return _round_up(int(kept.ctypes.data), _VECTOR_BYTES)
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
+    return team.c_function(tasks.make_worker(kind, backward))
 
 
 def _strip_rows(height: int, row_floats: int, dtype: torch.dtype) -> int:
@@ -86,12 +67,12 @@ def _run(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch.dt
     if job[tasks.JOB_TASKS] == 0:
         return
     workers = min(team.team_size(), job[tasks.JOB_TASKS])
-    floats = _round_up(floats, _VECTOR_BYTES // dtype.itemsize)
+    floats = round_up(floats, VECTOR_BYTES // dtype.itemsize)
     vector = np.zeros(tasks.JOB_LENGTH + len(radii), dtype=np.intp)
     vector[tasks.JOB_LENGTH :] = radii
     for place, value in job.items():
         vector[place] = value
-    vector[tasks.JOB_SCRATCH] = _scratch_address(workers, floats, dtype)
+    vector[tasks.JOB_SCRATCH] = scratch_address(workers * floats * dtype.itemsize)
     vector[tasks.JOB_SCRATCH_FLOATS] = floats
     team.run(_worker(dtype, backward), vector.ctypes.data, workers)
 
@@ -122,16 +103,16 @@ def convolve(image: Tensor, filters: Filters, coefficients: Tensor, affine: Tens
     batch, _, channels, height, width = image.shape
     scales, outputs, dtype = len(filters.radii), coefficients.shape[2], image.dtype
     result = image.new_empty(batch, scales, outputs, height, width)
-    orders, lanes, reach = filters.order + 1, _VECTOR_BYTES // dtype.itemsize, max(filters.radii)
-    wide = min(_BLOCK, _round_up(width, lanes))
-    padded = _round_up(outputs, 4)
+    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    wide = min(_BLOCK, round_up(width, lanes))
+    padded = round_up(outputs, 4)
     matrix = _padded_matrix(coefficients.reshape(filters.basis * channels, outputs))
     bands = _bands(batch, scales, height)
     tallest = -(-height // bands)
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
     rows = strip + 2 * reach
     floats = (
-        (_round_up(wide + 2 * reach, lanes) + lanes)
+        (round_up(wide + 2 * reach, lanes) + lanes)
         + orders * rows * wide * (1 if strip >= tallest else channels)
         + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
     )
@@ -173,9 +154,9 @@ def gradients(
     wants_image, wants_coefficients, wants_sigma = wants
     batch, input_scales, channels, height, width = image.shape
     scales, outputs, dtype, basis = len(filters.radii), coefficients.shape[2], image.dtype, filters.basis
-    orders, lanes, reach = filters.order + 1, _VECTOR_BYTES // dtype.itemsize, max(filters.radii)
-    wide = min(_BLOCK, _round_up(width, lanes))
-    jet_rows, image_rows = _round_up(basis * outputs, 4), _round_up(channels, 4)
+    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    wide = min(_BLOCK, round_up(width, lanes))
+    jet_rows, image_rows = round_up(basis * outputs, 4), round_up(channels, 4)
     # Parts are summed in a fixed order afterwards: the result does not depend on the number of threads.
     image_part = image.new_empty(batch, scales, channels, height, width) if wants_image else None
     bands = _bands(batch, scales, height)
@@ -188,7 +169,7 @@ def gradients(
     strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
     rows = strip + 2 * reach
     floats = (
-        max(_round_up(wide + 2 * reach, lanes) + lanes, 2 * orders * wide)
+        max(round_up(wide + 2 * reach, lanes) + lanes, 2 * orders * wide)
         + kept * rows * wide
         + (jet_rows + 2 * image_rows) * (strip * wide + 2 * lanes)
     )

@@ -26,6 +26,12 @@ jit = numba.njit(nogil=True, error_model="numpy")
 """No GIL: a team of threads runs these.  Not cached one by one: `tasks.make_worker` keeps the whole on disk."""
 
 
+@jit
+def vector_of(pointer: Any, value: float) -> Any:
+    """A vector of `value` in the type of what `pointer` points to."""
+    return splat(type(pointer[0])(value))
+
+
 def _make_even(radius_constant: int) -> Any:
     @jit
     def even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:

@@ -1,8 +1,6 @@
-"""Dense and obviously right: the 2-D filters of paper eq. 4 in one `conv2d` a scale."""
+"""Dense and obviously right: the 2-D filters of paper eq. 4 in one `conv2d`."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -17,12 +15,15 @@ def dense_filters(taps: Tensor, coefficients: Tensor) -> Tensor:
     return torch.einsum("kyx,kio->oiyx", jet_basis(full_taps(taps)), coefficients)
 
 
-def jet_convolution(image: Tensor, coefficients: Tensor, taps: Tensor, radii: Sequence[int]) -> Tensor:
-    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W], zero padding."""
-    results = []
-    for scale, radius in enumerate(radii):
-        filters = dense_filters(taps[scale, :, : radius + 1].to(image.dtype), coefficients)
-        source = image[:, scale if image.shape[1] > 1 else 0]
-        # conv2d correlates; a convolution is the correlation with the mirrored filter.
-        results.append(conv2d(source, filters.flip(2, 3), padding=radius))
-    return torch.stack(results, dim=1)
+def jet_convolution(image: Tensor, coefficients: Tensor, taps: Tensor) -> Tensor:
+    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W], zero padding.
+
+    One convolution whose groups are the scales; the filters of all scales have the size of the largest, as the taps do.
+    """
+    batch, _, channels, height, width = image.shape
+    scales, reach = taps.shape[0], taps.shape[2] - 1
+    filters = torch.cat([dense_filters(half.to(image.dtype), coefficients) for half in taps])
+    planes = image.expand(batch, scales, channels, height, width).flatten(1, 2)
+    # conv2d correlates; a convolution is the correlation with the mirrored filter.
+    result = conv2d(planes, filters.flip(2, 3), padding=reach, groups=scales)
+    return result.view(batch, scales, coefficients.shape[2], height, width)

@@ -220,3 +220,70 @@ def offset(typing_context: Any, pointer: Any, index: Any) -> Any:
         return builder.gep(arguments[0], [arguments[1]])
 
     return pointer(pointer, types.intp), codegen
+
+
+@intrinsic
+def where_equal(typing_context: Any, left: Any, right: Any, then: Any, otherwise: Any) -> Any:
+    """`then` where left = right, `otherwise` elsewhere, lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("==", arguments[0], arguments[1]), arguments[2], arguments[3])
+
+    return left(left, right, then, otherwise), codegen
+
+
+def _shuffle_two(builder: Any, first: Any, second: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
+
+
+@intrinsic
+def even_lanes(typing_context: Any, first: Any, second: Any) -> Any:
+    """Lanes 0, 2, 4 … of `first` followed by `second`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _shuffle_two(builder, *arguments, list(range(0, 2 * first.lanes, 2)))
+
+    return first(first, second), codegen
+
+
+@intrinsic
+def odd_lanes(typing_context: Any, first: Any, second: Any) -> Any:
+    """Lanes 1, 3, 5 … of `first` followed by `second`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _shuffle_two(builder, *arguments, list(range(1, 2 * first.lanes, 2)))
+
+    return first(first, second), codegen
+
+
+@intrinsic
+def interleaved_low(typing_context: Any, first: Any, second: Any) -> Any:
+    """first₀ second₀ first₁ second₁ …: the first half of the two woven together."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        order = [lane // 2 + (lane % 2) * first.lanes for lane in range(first.lanes)]
+        return _shuffle_two(builder, *arguments, order)
+
+    return first(first, second), codegen
+
+
+@intrinsic
+def interleaved_high(typing_context: Any, first: Any, second: Any) -> Any:
+    """The second half of the two woven together."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        order = [(lane + first.lanes) // 2 + (lane % 2) * first.lanes for lane in range(first.lanes)]
+        return _shuffle_two(builder, *arguments, order)
+
+    return first(first, second), codegen
+
+
+@intrinsic
+def where_positive(typing_context: Any, value: Any, then: Any, otherwise: Any) -> Any:
+    """`then` where value > 0, `otherwise` elsewhere, lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero = ir.Constant(_llvm_type(value), [0.0] * value.lanes)
+        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[1], arguments[2])
+
+    return value(value, then, otherwise), codegen

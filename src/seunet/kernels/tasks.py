@@ -10,8 +10,6 @@ radii follow), so that a C function of one argument can run it on any team of th
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -19,6 +17,7 @@ from numba import types
 
 from seunet.kernels.passes import gram, jit, mix
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
+from seunet.kernels.source import source_digest
 from seunet.kernels.strips import (
     Block,
     bank_of_scale,
@@ -31,8 +30,6 @@ from seunet.kernels.strips import (
     sigma_slope,
     write_rows,
 )
-
-COMPILED_FILES = ("simd.py", "passes.py", "strips.py", "tasks.py")
 
 (
     JOB_NEXT_TASK,
@@ -216,17 +213,9 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
         sigma_gradient[task] = sigma_total
 
 
-def source_digest() -> int:
-    """A number that changes with the source of the compiled loops."""
-    text = b"".join((Path(__file__).parent / name).read_bytes() for name in COMPILED_FILES)
-    return int.from_bytes(hashlib.sha256(text).digest()[:7], "little") + 1
-
-
 def make_worker(dtype: types.Float, backward: bool) -> Any:
     """A C function void(job): take the next task until none is left.  Compiled once and kept on disk."""
     dtype_bytes = dtype.bitwidth // 8
-    # To see whether what it has on disk is out of date, Numba looks only at this file and at the numbers that a
-    # function closes over: with this one among them, a change in any file of the loops compiles them anew.
     digest = source_digest()
 
     @numba.cfunc(types.void(types.CPointer(types.intp)), cache=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -37,6 +38,11 @@ os.register_at_fork(after_in_child=_continue_alone)
 def team_size() -> int:
     """How many threads a parallel operation may use: torch's own setting, one in a forked child."""
     return 1 if _state["forked"] else torch.get_num_threads()
+
+
+def c_function(compiled: Any) -> Callable[[int], None]:
+    """A function that Numba compiled for C (`numba.cfunc`), callable with the address of its job."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
 
 
 def run(function: Callable[[int], None], argument: int, threads: int) -> None:

@@ -6,7 +6,7 @@ Feature maps are [batch, scales, channels, height, width] everywhere in this roo
 from seunet.layers.discrete import DiscreteScaleConv2d
 from seunet.layers.gaussian import GaussianConv2d
 from seunet.layers.projection import ScaleProjection
-from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise, upsample_to
+from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.layers.steerable import SteerableConv2d
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "ScaleProjection",
     "SharedPointwise",
     "SteerableConv2d",
-    "upsample_to",
 ]

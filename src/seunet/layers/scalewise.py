@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d, interpolate, max_pool2d, pad
+from torch.nn.functional import avg_pool2d
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import unknown_name
+from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
+from seunet.maths.rescaling import pooling_window
 
 NORMS: Final = ("group", "shared")
 
@@ -27,9 +28,28 @@ class ScaleNorm2d(nn.Module):
 
     def forward(self, features: Tensor, relu: bool = False) -> Tensor:
         flat = features.flatten(1, 2) if self.kind == "group" else features.flatten(0, 1)
+        if relu and self._learns_by_batch(flat):
+            return self._batch_norm_relu(flat).view(features.shape)
         result: Tensor = self.norm(flat)
         # In place before the view: autograd would copy the whole map for an in-place change of a view.
         return (result.relu_() if relu else result).view(features.shape)
+
+    def _learns_by_batch(self, flat: Tensor) -> bool:
+        """Whether this is the ordinary case of training, for which there is one function with the ReLU."""
+        norm = self.norm
+        ordinary = type(norm) is nn.BatchNorm2d and norm.training and norm.momentum is not None
+        return ordinary and flat.shape[0] * flat.shape[2] * flat.shape[3] > 1 and runs_in_whole_vectors(flat)
+
+    def _batch_norm_relu(self, flat: Tensor) -> Tensor:
+        norm = self.norm
+        result, mean, variance = batch_norm_relu(flat, norm.weight, norm.bias, norm.eps)
+        with torch.no_grad():
+            count = flat.shape[0] * flat.shape[2] * flat.shape[3]
+            norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+            norm.running_mean.lerp_(mean.to(norm.running_mean), norm.momentum)  # type: ignore[union-attr, arg-type]
+            unbiased = variance * (count / (count - 1))
+            norm.running_var.lerp_(unbiased.to(norm.running_var), norm.momentum)  # type: ignore[union-attr, arg-type]
+        return result
 
     def folded(self) -> Tensor | None:
         """a and b of y = a·x + b with the running statistics, [2, γ, C]; None while they are being learnt."""
@@ -56,8 +76,7 @@ class SharedPointwise(nn.Module):
         return mixed.view(*features.shape[:2], -1, *features.shape[3:])
 
 
-_POOLINGS: Final[dict[str, Callable[..., Tensor]]] = {"max": max_pool2d, "average": avg_pool2d}
-POOLINGS: Final = (*sorted(_POOLINGS), "none")
+POOLINGS: Final = ("average", "max", "none")
 
 
 class Pooling(nn.Module):
@@ -72,21 +91,7 @@ class Pooling(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         if self.kind == "none":
             return features
-        window = min(2, features.shape[3]), min(2, features.shape[4])
-        pooled = _POOLINGS[self.kind](features.flatten(0, 1), window)
+        if self.kind == "max":
+            return max_pool(features)
+        pooled = avg_pool2d(features.flatten(0, 1), pooling_window(features))
         return pooled.view(*features.shape[:3], *pooled.shape[2:])
-
-
-def upsample_to(features: Tensor, height: int, width: int) -> Tensor:
-    """Bilinear × 2, then the last row or column repeated or cropped to the size of the skip connection."""
-    if features.shape[3:] == (height, width):
-        return features
-    flat = features.flatten(0, 1)
-    # Corners are not aligned: what a pixel becomes then does not depend on the size of the image.
-    large = interpolate(flat, scale_factor=2, mode="bilinear", align_corners=False)
-    more = height - large.shape[2], width - large.shape[3]
-    if max(more) > 1:
-        raise InputError(f"features of size {list(features.shape[3:])} do not belong to a {height}×{width} map")
-    if any(more):
-        large = pad(large, (0, max(more[1], 0), 0, max(more[0], 0)), mode="replicate")[..., :height, :width]
-    return large.reshape(*features.shape[:3], height, width)

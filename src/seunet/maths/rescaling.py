@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from torch import Tensor
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, pad
 
 from seunet.errors import InputError
 
@@ -36,3 +36,23 @@ def _resize(images: Tensor, scale: float, mode: str, antialias: bool) -> Tensor:
     if min(size) < 1:
         raise InputError(f"scale {scale:g} leaves less than one pixel of a {height}×{width} image")
     return interpolate(images, size=size, mode=mode, antialias=antialias)
+
+
+def pooling_window(features: Tensor) -> tuple[int, int]:
+    """2×2, or less where the map is less: halving never goes below one pixel."""
+    return min(2, features.shape[-2]), min(2, features.shape[-1])
+
+
+def upsample_to(features: Tensor, height: int, width: int) -> Tensor:
+    """Bilinear × 2, then the last row or column repeated or cropped to the size of the skip connection."""
+    if features.shape[3:] == (height, width):
+        return features
+    flat = features.flatten(0, 1)
+    # Corners are not aligned: what a pixel becomes then does not depend on the size of the image.
+    large = interpolate(flat, scale_factor=2, mode="bilinear", align_corners=False)
+    more = height - large.shape[2], width - large.shape[3]
+    if max(more) > 1:
+        raise InputError(f"features of size {list(features.shape[3:])} do not belong to a {height}×{width} map")
+    if any(more):
+        large = pad(large, (0, max(more[1], 0), 0, max(more[0], 0)), mode="replicate")[..., :height, :width]
+    return large.reshape(*features.shape[:3], height, width)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise, upsample_to
+from seunet.kernels.dispatch import join_upsampled
+from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.config import ModelConfig
@@ -118,8 +119,7 @@ class ScaleUNet(nn.Module):
         for reducer, block in zip(self.reducers, self.decoder, strict=True):
             skip = skips.pop()
             # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
-            rising = upsample_to(reducer(features), *skip.shape[3:])
-            features = block(torch.cat([skip, rising], dim=2))
+            features = block(join_upsampled(skip, reducer(features)))
         return features if self.projection is None else self.projection(features)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:

@@ -1,0 +1,19 @@
+"""What the compiled code on disk was compiled from."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+COMPILED_FILES: Final = ("simd.py", "passes.py", "strips.py", "tasks.py", "planes.py", "channels.py")
+
+
+def source_digest() -> int:
+    """A number that changes with the source of the compiled loops.
+
+    To see whether what it has on disk is out of date, Numba looks only at the file of the cached function and at the
+    numbers that the function closes over.  With this one among them, a change in any file of the loops counts.
+    """
+    text = b"".join((Path(__file__).parent / name).read_bytes() for name in COMPILED_FILES)
+    return int.from_bytes(hashlib.sha256(text).digest()[:7], "little") + 1
