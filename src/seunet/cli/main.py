@@ -5,6 +5,7 @@ Heavy imports happen inside the verbs, so that `seunet --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -84,6 +85,8 @@ def run(command: Callable[[], object]) -> int:
 
 def main() -> None:
     """The entry point of the `seunet` command."""
+    # Large pages for large maps: torch asks the system for them only if told so before it is imported (docs/speed.md).
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     signal.signal(signal.SIGTERM, _on_terminate)
     sys.exit(run(get_command(app)))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from seunet.errors import InputError
-from seunet.layers.scale_convolution import ScaleConvolution, checked_scales
+from seunet.layers.scale_convolution import ScaleConvolution, ScaleOptions
 from seunet.maths.disco import discrete_basis
 
 MAX_FRACTIONAL_SCALE = 64
@@ -23,31 +23,11 @@ class DiscreteScaleConv2d(ScaleConvolution):
     functions are those that commute best with the two nearest integer scales (`seunet.maths.disco`).
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        scales: Sequence[float] = (1, 2, 3, 4, 5),
-        lifting: bool = False,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        for scale in checked_scales(scales):
-            if not scale.is_integer() and scale > MAX_FRACTIONAL_SCALE:
-                limit = MAX_FRACTIONAL_SCALE
-                raise InputError(f"`scales` (={list(scales)!r}) must be whole numbers above {limit}")
-        super().__init__(
-            in_channels,
-            out_channels,
-            scales=scales,
-            basis=9,
-            lifting=lifting,
-            bias=bias,
-            device=device,
-            dtype=dtype,
-        )
+    def __init__(self, in_channels: int, out_channels: int, **options: Unpack[ScaleOptions]) -> None:
+        super().__init__(in_channels, out_channels, basis=9, **options)
+        if any(not scale.is_integer() and scale > MAX_FRACTIONAL_SCALE for scale in self.scales):
+            given = list(options["scales"])
+            raise InputError(f"`scales` (={given!r}) must be whole numbers above {MAX_FRACTIONAL_SCALE}")
         for index, scale in enumerate(self.scales):
             if not scale.is_integer():
                 self.register_buffer(f"basis_{index}", discrete_basis(scale).to(self.weight), persistent=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,16 @@ from seunet.limits import MAX_CHANNELS, MAX_FILTER_RADIUS, MAX_SCALES
 
 MIN_SCALE = 0.5
 """Below half a pixel a filter no longer reaches the neighbouring pixels."""
+
+
+class ScaleOptions(TypedDict, total=False):
+    """What both layers can be told: their scales, whether they read an image, a bias, where to keep them."""
+
+    scales: Sequence[float]
+    lifting: bool
+    bias: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
 
 
 class ScaleConvolution(nn.Module, ABC):
@@ -33,12 +44,12 @@ class ScaleConvolution(nn.Module, ABC):
         in_channels: int,
         out_channels: int,
         *,
-        scales: Sequence[float],
         basis: int,
-        lifting: bool,
-        bias: bool,
-        device: torch.device | str | None,
-        dtype: torch.dtype | None,
+        scales: Sequence[float] = (1, 2, 3, 4, 5),
+        lifting: bool = False,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.in_channels = checked_channels("in_channels", in_channels)

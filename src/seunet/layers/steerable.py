@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from seunet.errors import InputError
-from seunet.layers.scale_convolution import ScaleConvolution
+from seunet.layers.scale_convolution import ScaleConvolution, ScaleOptions
 from seunet.limits import MAX_ORDER
 from seunet.maths.steerable import GRID_ORDERS, Orders, steerable_taps
 
@@ -26,28 +26,10 @@ class SteerableConv2d(ScaleConvolution):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        scales: Sequence[float] = (1, 2, 3, 4, 5),
-        lifting: bool = False,
-        bias: bool = True,
-        orders: Orders = GRID_ORDERS,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        self, in_channels: int, out_channels: int, *, orders: Orders = GRID_ORDERS, **options: Unpack[ScaleOptions]
     ) -> None:
         rows, columns = zip(*_checked_orders(orders), strict=True)
-        super().__init__(
-            in_channels,
-            out_channels,
-            scales=scales,
-            basis=len(orders),
-            lifting=lifting,
-            bias=bias,
-            device=device,
-            dtype=dtype,
-        )
+        super().__init__(in_channels, out_channels, basis=len(orders), **options)
         self.orders = orders
         for index, taps in enumerate(steerable_taps(self.scales, max(rows + columns))):
             # [basis, column orders, k]: ψ_n of each function, in the place of its column order m.
