@@ -40,7 +40,9 @@ def readme_speed() -> str:
     report = results("speed")
     shape, step = "1×3×512×512", "4×3×128×128"
     forward, training = report["forward"][shape], report["training_step"][step]
-    memory, reference = report["peak_memory_mib"][step], report["reference"][shape]["numba"]
+    memory, dense_rows = report["peak_memory_mib"][step], report["reference"][shape]
+    ours = dense_rows["numba"]["median_ratio"]
+    by_scale = dense_rows["reference, scale by scale"]["median_ratio"] / ours
     rows = [
         (f"forward, {shape}", f"**{forward['seunet']['median_ratio']:.2f} ×**"),
         (f"training step, {step}", f"**{training['seunet']['median_ratio']:.2f} ×**"),
@@ -51,7 +53,10 @@ def readme_speed() -> str:
         ("parameters, 366,841 against 25,449,602", f"{366_841 / 25_449_602:.3f} ×"),
     ]
     text = table(["SEUNet at the paper's widths", "plain UNet 60 … 960 = 1"], rows)
-    dense = f"The same network with dense filters takes {1 / reference['median_ratio']:.0f} times as long as ours."
+    dense = (
+        f"With dense filters, as such layers are published, the same forward pass takes {1 / ours:.0f} times as long, "
+        f"or {by_scale:.0f} times with a convolution of its own size for each scale."
+    )
     run = f"Side by side in one run, median of {report['rounds']} rounds on two threads"
     return f"{text}\n\n{dense} {run}: {source(report)}"
 
@@ -124,11 +129,31 @@ def networks() -> str:
     return f"{table(['× unet, median', *titles], rows)}\n\n{source(report)}"
 
 
+def layers() -> str:
+    """One layer at each level of the U, relative to a plain convolution."""
+    report = results("rival_layers")
+    levels = list(dict.fromkeys((row["size_px"], row["channels_per_scale"]) for row in report["rows"]))
+    cells = {(row["layer"], row["size_px"]): row for row in report["rows"]}
+    shown = {
+        "sesn": "`sesn`",
+        "disco": "`disco`",
+        "disco, scales √2 apart": "`disco`, scales 1, √2, 2, 2√2, 4",
+        "sesn, padded": "`sesn` as published: grouped 11×11",
+        "disco, padded": "`disco` as published: grouped 11×11",
+    }
+    rows = []
+    for layer, title in shown.items():
+        found = [cells[layer, size] for size, _ in levels]
+        rows.append([title, *(f"{row['forward_ratio']:.2f} / {row['step_ratio']:.2f}" for row in found)])
+    text = table(["median", *(f"{size}² × 5·{channels}" for size, channels in levels)], rows)
+    return f"{text}\n\n{source(report)}"
+
+
 BLOCKS = {
     "README.md": {"speed": readme_speed},
     "docs/speed.md": {"tables": speed_tables},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
-    "docs/rivals.md": {"networks": networks},
+    "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
 }
 
