@@ -46,5 +46,5 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> InputError:
     """
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    hint = f"; did you mean {near[0]!r}?" if near else ""
     return InputError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")

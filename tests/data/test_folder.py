@@ -128,7 +128,7 @@ def test_a_class_map_that_is_no_table_is_an_error(tmp_path: Path, data: bytes, s
     ("options", "sentence"),
     [
         ((), "class masks need --class-map: a CSV with the columns code,class"),
-        (("--kind", "polygons"), "unknown kind of mask 'polygons'; (known: classes, instances)"),
+        (("--kind", "polygons"), "unknown kind of mask 'polygons' (known: classes, instances)"),
         (("--kind", "instances", "--patient-pattern", "("), "--patient-pattern '(': missing ), unterminated"),
         (("--kind", "instances", "--patient-pattern", "P."), "has 0 groups; put the patient in one ( )"),
         (
