@@ -149,9 +149,32 @@ def layers() -> str:
     return f"{text}\n\n{source(report)}"
 
 
+def parts() -> str:
+    """The parts of the CPU path by themselves."""
+    report = results("parts")
+    threads = table(
+        ["one layer right after an operation of torch", "median", "× one thread"],
+        ((name, f"{row['median_ms']:.2f} ms", f"{row['median_ratio']:.2f}") for name, row in report["threads"].items()),
+    )
+    maps = table(
+        ["60 channels at 256²", "torch", "ours", "× torch"],
+        (
+            (
+                name,
+                f"{row['torch']['median_ms']:.2f} ms",
+                f"{row['ours']['median_ms']:.2f} ms",
+                row["ours"]["median_ratio"],
+            )
+            for name, row in report["maps"].items()
+        ),
+    )
+    return f"{threads}\n\n{maps}\n\n{source(report)}"
+
+
 BLOCKS = {
     "README.md": {"speed": readme_speed},
     "docs/speed.md": {"tables": speed_tables},
+    "docs/decisions/0002-fused-kernel.md": {"parts": parts},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
