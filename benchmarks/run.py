@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import equivariance, speed
+from benchmarks import equivariance, parts, speed
 
 if __name__ == "__main__":
     speed.main("--quick" in sys.argv)
+    parts.main()
     equivariance.main()
