@@ -37,6 +37,15 @@ def test_the_version_is_printed() -> None:
     assert seunet_command("--version").stdout.strip() == f"seunet {__version__}"
 
 
+def test_a_terminal_without_greek_letters_still_gets_the_message() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "seunet.cli.main", "data", "verify", "σ-nowhere"]
+    result = subprocess.run(command, env=environment, capture_output=True, timeout=120)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"seunet: ")
+    assert b"no such folder" in result.stderr
+
+
 def test_an_unknown_verb_is_a_usage_error() -> None:
     result = seunet_command("segmnt")
     assert result.returncode == 2

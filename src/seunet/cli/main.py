@@ -5,6 +5,7 @@ Heavy imports happen inside the verbs, so that `seunet --help` answers at once.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -87,6 +88,9 @@ def main() -> None:
     """The entry point of the `seunet` command."""
     # Large pages for large maps: torch asks the system for them only if told so before it is imported (docs/speed.md).
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive
     signal.signal(signal.SIGTERM, _on_terminate)
     sys.exit(run(get_command(app)))
 
