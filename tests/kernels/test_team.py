@@ -102,3 +102,13 @@ def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
     assert any("worker" in path.name for path in files)
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
+
+
+def test_where_no_folder_can_be_written_the_loops_are_compiled_in_memory() -> None:
+    program = (
+        "import torch; from numba.core import caching; caching._CacheImpl._locator_classes = []\n"
+        "from seunet.layers import GaussianConv2d\n"
+        "with torch.no_grad(): print(GaussianConv2d(3, 5, lifting=True)(torch.zeros(1, 3, 8, 8)).shape[1])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert result.stdout == "5\n", result.stderr

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 from numba import types
 
-from seunet.kernels.passes import jit, vector_of
+from seunet.kernels.passes import jit, vector_of, worker_function
 from seunet.kernels.simd import (
     add,
     fetch_add,
@@ -143,7 +142,7 @@ def make_channel_worker(dtype: types.Float) -> Any:
     """A C function void(job): take the next channel until none is left.  Compiled once and kept on disk."""
     digest = source_digest()
 
-    @numba.cfunc(types.void(types.CPointer(types.intp)), cache=True)
+    @worker_function
     def channel_worker(job: Any) -> None:
         channels, batch, pixels = job[CHANNELS_COUNT], job[CHANNELS_BATCH], job[CHANNELS_PIXELS]
         maps, result = float_pointer(job[CHANNELS_MAPS], dtype), float_pointer(job[CHANNELS_RESULT], dtype)

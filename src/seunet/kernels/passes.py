@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+from numba import types
 
 from seunet.kernels.simd import (
     add,
@@ -24,6 +25,19 @@ from seunet.kernels.simd import (
 
 jit = numba.njit(nogil=True, error_model="numpy")
 """No GIL: a team of threads runs these.  Not cached one by one: `tasks.make_worker` keeps the whole on disk."""
+
+
+_JOB = types.void(types.CPointer(types.intp))
+
+
+def worker_function(function: Any) -> Any:
+    """Compile `function(job)` for C and keep the result on disk, or in memory only where no folder can be written."""
+    try:
+        return numba.cfunc(_JOB, cache=True)(function)
+    except RuntimeError as error:
+        if "cannot cache function" not in str(error):
+            raise
+        return numba.cfunc(_JOB)(function)
 
 
 @jit

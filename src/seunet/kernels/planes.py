@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numba import types
 
-from seunet.kernels.passes import jit, vector_of
+from seunet.kernels.passes import jit, vector_of, worker_function
 from seunet.kernels.simd import (
     add,
     even_lanes,
@@ -181,7 +180,7 @@ def make_plane_worker(dtype: types.Float) -> Any:
     dtype_bytes = dtype.bitwidth // 8
     digest = source_digest()
 
-    @numba.cfunc(types.void(types.CPointer(types.intp)), cache=True)
+    @worker_function
     def plane_worker(job: Any) -> None:
         mine = fetch_add(offset(job, PLANES_NEXT_WORKER), 1 if digest != 0 else 0)
         row = float_pointer(job[PLANES_SCRATCH] + mine * job[PLANES_SCRATCH_FLOATS] * dtype_bytes, dtype)

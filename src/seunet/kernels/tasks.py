@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numba import types
 
-from seunet.kernels.passes import gram, jit, mix
+from seunet.kernels.passes import gram, jit, mix, worker_function
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.source import source_digest
 from seunet.kernels.strips import (
@@ -218,7 +217,7 @@ def make_worker(dtype: types.Float, backward: bool) -> Any:
     dtype_bytes = dtype.bitwidth // 8
     digest = source_digest()
 
-    @numba.cfunc(types.void(types.CPointer(types.intp)), cache=True)
+    @worker_function
     def worker(job: Any) -> None:
         mine = fetch_add(offset(job, JOB_NEXT_WORKER), 1 if digest != 0 else 0)
         scratch = float_pointer(job[JOB_SCRATCH] + mine * job[JOB_SCRATCH_FLOATS] * dtype_bytes, dtype)
