@@ -106,7 +106,7 @@ def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
 
 def test_where_no_folder_can_be_written_the_loops_are_compiled_in_memory() -> None:
     program = (
-        "import torch; from numba.core import caching; caching._CacheImpl._locator_classes = []\n"
+        "import torch; from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
         "from seunet.layers import GaussianConv2d\n"
         "with torch.no_grad(): print(GaussianConv2d(3, 5, lifting=True)(torch.zeros(1, 3, 8, 8)).shape[1])\n"
     )
