@@ -20,7 +20,7 @@ _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""
 
 _BLOCK = 256
-"""Columns walked at a time.  Wide blocks read and write memory in long runs (64 columns took twice as long)."""
+"""Columns walked at a time.  Wide blocks read and write memory in long runs."""
 
 _TASKS = 16
 """How finely a call is cut at least, for an even load.  Fixed: results must not depend on the number of threads."""
