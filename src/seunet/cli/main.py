@@ -19,6 +19,7 @@ from typer.main import get_command
 from seunet import __version__
 from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
+from seunet.cli.train import train
 from seunet.errors import SeunetError
 
 EXIT_BUG = 70
@@ -49,6 +50,7 @@ def options(
 
 
 app.command()(demo)
+app.command()(train)
 
 
 class Terminated(BaseException):

@@ -74,8 +74,21 @@ class WindowDataset(Dataset[Window]):
         self.augmentation = augmentation
         self.seed = seed
         self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)
-        used = sorted({row[0] for row in self.rows})
-        self._pixels = PixelStore(self.root, self.manifest.images, used, cache_bytes)
+        window_px = self.manifest.windows.size_px
+        self.size_px = window_px if augmentation.crop_px is None else augmentation.crop_px
+        if self.size_px > window_px:
+            raise InputError(f"{self.root}: `crop_px` (={self.size_px}) is larger than the windows, {window_px} px")
+        self._used = sorted({row[0] for row in self.rows})
+        self._pixels = PixelStore(self.root, self.manifest.images, self._used, cache_bytes)
+
+    def preload(self) -> None:
+        """Decode every image now, so that workers started later share what this process holds."""
+        for image_index in self._used:
+            self._pixels[image_index]
+
+    def image_name(self, index: int) -> str:
+        """The image that a window is of."""
+        return self.manifest.images[self.rows[index][0]].name
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -85,7 +98,8 @@ class WindowDataset(Dataset[Window]):
         image_index, x, y = self.rows[index]
         chance = draw(self.augmentation, self.seed, epoch, index)
         rgb, codes = self._pixels[image_index]
-        size = self.manifest.windows.size_px
+        size, spare_px = self.size_px, self.manifest.windows.size_px - self.size_px
+        x, y = x + round(chance.crop_x * spare_px), y + round(chance.crop_y * spare_px)
         view_px = max(round(size / chance.scale), 1)
         centre_x, centre_y = x + size // 2 + chance.shift_x, y + size // 2 + chance.shift_y
         left = _origin(centre_x, view_px, rgb.shape[1]) if (chance.shift_x or view_px != size) else x

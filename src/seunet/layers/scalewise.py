@@ -10,6 +10,7 @@ from torch.nn.functional import avg_pool2d
 
 from seunet.errors import unknown_name
 from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
+from seunet.layers.synced import synced_batch_norm, together
 from seunet.maths.rescaling import pooling_window
 
 NORMS: Final = ("group", "shared")
@@ -25,12 +26,17 @@ class ScaleNorm2d(nn.Module):
             raise unknown_name("norm", kind, NORMS)
         self.scales, self.channels, self.kind = scales, channels, kind
         self.norm = nn.BatchNorm2d(channels * scales if kind == "group" else channels)
+        self.synced = False
+        """Whether a batch is that of all processes that train together, or that of this one."""
 
     def forward(self, features: Tensor, relu: bool = False) -> Tensor:
         flat = features.flatten(1, 2) if self.kind == "group" else features.flatten(0, 1)
+        if self.synced and self.norm.training and together():
+            result = synced_batch_norm(flat, self.norm)
+            return (result.relu() if relu else result).view(features.shape)
         if relu and self._learns_by_batch(flat):
             return self._batch_norm_relu(flat).view(features.shape)
-        result: Tensor = self.norm(flat)
+        result = self.norm(flat)
         # In place before the view: autograd would copy the whole map for an in-place change of a view.
         return (result.relu_() if relu else result).view(features.shape)
 

@@ -19,6 +19,16 @@ def scale_losses(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDE
 
     logits [B, γ, classes, H, W], target [B, H, W] of class indices.  With no labelled pixel the loss is 0.
     """
+    return scale_loss_sums(logits, target, ignore_index) / labelled_pixels(target, ignore_index).clamp(min=1)
+
+
+def labelled_pixels(target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
+    """How many pixels have a class."""
+    return (target != ignore_index).sum()
+
+
+def scale_loss_sums(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
+    """Σ over the labelled pixels of −log softmax(logits_k)[target], [γ]: parts of a batch add up."""
     batch, scales, classes, height, width = logits.shape
     if target.shape != (batch, height, width):
         raise InputError(f"`target` of shape {list(target.shape)} must be {[batch, height, width]}, as the logits are")
@@ -30,8 +40,7 @@ def scale_losses(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDE
         )
     repeated = target.long()[:, None].expand(batch, scales, height, width).flatten(0, 1)
     losses = cross_entropy(logits.flatten(0, 1), repeated, ignore_index=ignore_index, reduction="none")
-    total = losses.view(batch, scales, -1).sum((0, 2))
-    return total / labelled.sum().clamp(min=1)
+    return losses.view(batch, scales, -1).sum((0, 2))
 
 
 def weighted_loss(losses: Tensor, weights: Tensor) -> Tensor:

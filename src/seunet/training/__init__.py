@@ -1,0 +1,1 @@
+"""Training: config, recipe, checkpoint, loop."""

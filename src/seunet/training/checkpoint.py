@@ -1,0 +1,98 @@
+"""A training run's state in one safetensors file: written whole or not at all, never unpickled.
+
+Tensors: `model/NAME`, `optimizer/NAME/KEY`, `rng/torch`.  Metadata: `format`, `facts` (JSON: step, config, data hash, …)
+and `sha256` over names, types, shapes and bytes of all tensors and the facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as tensor_bytes
+from torch import Tensor, nn
+
+from seunet.atomic import write_bytes
+from seunet.errors import ModelFileError
+
+FORMAT: Final = "seunet-checkpoint/1"
+
+
+class Checkpoint(NamedTuple):
+    """What was read or is to be written."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    return {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The optimiser's memory of each parameter, by the parameter's name."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {
+        f"optimizer/{names[id(parameter)]}/{key}": value
+        for parameter, memory in optimizer.state.items()
+        for key, value in memory.items()
+    }
+
+
+def restore_model(checkpoint: Checkpoint, model: nn.Module) -> None:
+    tensors = _under(checkpoint, "model/")
+    model.load_state_dict(tensors)
+
+
+def restore_optimizer(checkpoint: Checkpoint, optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    """Put the memory of each parameter back, on the parameter's device."""
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
+    for path, value in _under(checkpoint, "optimizer/").items():
+        name, _, key = path.rpartition("/")
+        parameter = parameters[name]
+        optimizer.state[parameter][key] = value.to(parameter.device) if value.ndim else value
+
+
+def _under(checkpoint: Checkpoint, prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: tensor for name, tensor in checkpoint.tensors.items() if name.startswith(prefix)}
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Atomically: a kill at any moment leaves the old file or the new one."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    facts = json.dumps(checkpoint.facts, ensure_ascii=False)
+    metadata = {"format": FORMAT, "facts": facts, "sha256": _digest(tensors, facts)}
+    write_bytes(path, tensor_bytes(tensors, metadata=metadata))
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """The state in `path`, if it is whole; one line that says what is wrong if not."""
+    if not path.is_file():
+        raise ModelFileError(f"{path}: no checkpoint there to resume from; start without --resume")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path}: damaged ({error}); restore a copy or start again with --overwrite") from None
+    if metadata.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: not a checkpoint of this release (no {FORMAT!r} in its header)")
+    facts = metadata.get("facts", "")
+    if metadata.get("sha256") != _digest(tensors, facts):
+        raise ModelFileError(f"{path}: damaged (its sha256 differs); restore a copy or start again with --overwrite")
+    return Checkpoint(tensors, json.loads(facts))
+
+
+def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
+    digest = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,68 @@
+"""The log of a run: one JSON object a line.
+
+What is learnt goes to `log.jsonl` and is the same, byte for byte, however often a run was interrupted: on resuming, it is
+cut back to where the checkpoint was taken.  What depends on the clock goes to `clock.jsonl` and only ever grows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from seunet.errors import InputError, StorageError
+
+
+class Journal:
+    """Appends rows to a file, from byte `start` on."""
+
+    def __init__(self, path: Path, start: int | None = None) -> None:
+        """`start` None goes on at the end; a number cuts the file back to that many bytes first."""
+        self.path = path
+        try:
+            self._file = path.open("ab")
+            if start is not None:
+                if self._file.tell() < start:
+                    raise InputError(f"{path}: shorter than when the checkpoint was taken; restore it, or --overwrite")
+                self._file.truncate(start)
+        except OSError as error:
+            raise _storage_error(path, error) from error
+
+    def append(self, row: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise _storage_error(self.path, error) from error
+
+    def sync(self) -> int:
+        """Make sure all rows are on the disk; how many bytes there are."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _storage_error(self.path, error) from error
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a log; a last line that a kill cut short is left out."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def rounded(values: Any, digits: int = 6) -> Any:
+    """Numbers of a tensor's list to so many significant digits: a log is for reading and plotting."""
+    if isinstance(values, list):
+        return [rounded(value, digits) for value in values]
+    return float(f"{values:.{digits}g}")
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path}: cannot be written ({error.strerror}); free space or choose another place")

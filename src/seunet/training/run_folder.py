@@ -1,0 +1,58 @@
+"""The folder of a run: whose it is, and what lies where."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from seunet.errors import InputError, StorageError
+
+
+class RunFolder:
+    """Paths of a run; `claim` decides whether it may be written to."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "config.yaml"
+        self.log = root / "log.jsonl"
+        self.clock = root / "clock.jsonl"
+        self.last = root / "last.safetensors"
+        self.best = root / "best.safetensors"
+        self.model = root / "model"
+        self.board = root / "tensorboard"
+        self.stopped = root / "stopped.json"
+
+    def claim(self, resume: bool, overwrite: bool) -> None:
+        """Refuse what would lose or mix up runs: a new run in a used folder, a resumed one where nothing is."""
+        if resume and overwrite:
+            raise InputError("--resume goes on with a run and --overwrite throws it away; give one of them")
+        if self.root.exists() and not self.root.is_dir():
+            raise InputError(f"{self.root}: is a file; choose a folder for the run")
+        try:
+            entries = sorted(entry.name for entry in self.root.iterdir()) if self.root.is_dir() else []
+        except OSError as error:
+            raise StorageError(f"{self.root}: cannot be read ({error.strerror}); check its permissions") from error
+        if resume:
+            if not self.last.is_file():
+                raise InputError(f"{self.root}: holds no run to resume (no {self.last.name}); start without --resume")
+        elif entries and not overwrite:
+            what = "a run; pass --resume to go on with it" if self.config.is_file() else f"something else ({entries[0]})"
+            raise InputError(f"{self.root}: holds {what}, --overwrite to replace it, or choose another folder")
+        elif entries:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Remove what a run writes and nothing else."""
+        try:
+            for file in (self.config, self.log, self.clock, self.last, self.best, self.stopped):
+                file.unlink(missing_ok=True)
+            for folder in (self.model, self.board):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
+        except OSError as error:
+            raise StorageError(f"{self.root}: cannot be overwritten ({error.strerror})") from error
+
+    def sweep(self) -> None:
+        """Remove files that a kill left half written."""
+        for part in self.root.glob(".*.part"):
+            part.unlink(missing_ok=True)

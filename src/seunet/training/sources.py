@@ -1,0 +1,104 @@
+"""What a run learns from and is judged by: windows of the training images, some images held out."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from torch.utils.data import DataLoader, Sampler
+
+from seunet.data.augment import epoch_order
+from seunet.data.loader import WindowDataset
+from seunet.data.manifest import Manifest, fingerprint, read_manifest
+from seunet.errors import InputError, unknown_name
+from seunet.training.config import DataSection
+from seunet.training.processes import Processes
+from seunet.training.step import collate
+
+
+class Sources:
+    """Training and held-out windows of a prepared set."""
+
+    def __init__(self, section: DataSection, seed: int) -> None:
+        self.manifest = read_manifest(section.root)
+        self.held_out = held_out_images(section, self.manifest)
+        names = [image.name for image in self.manifest.images if image.split == "train"]
+        learnt_from = [name for name in names if name not in self.held_out]
+        if not learnt_from:
+            raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
+        augmentation = section.augmentation.augmentation()
+        self.training = WindowDataset(
+            section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from
+        )
+        self.validation = WindowDataset(section.root, ("train", "validation"), images=self.held_out)
+
+    @property
+    def data_hash(self) -> str:
+        """Of everything the set holds: sources, options, pixels, windows."""
+        return fingerprint(self.manifest.model_dump(mode="json"))
+
+
+def held_out_images(section: DataSection, manifest: Manifest) -> list[str]:
+    """The names of the images that choose the weights and are never learnt from."""
+    names = sorted(image.name for image in manifest.images if image.split == "train")
+    if section.hold_out is not None:
+        for name in section.hold_out:
+            if name not in names:
+                raise unknown_name("image in `data.hold_out`", name, names)
+        chosen = list(section.hold_out)
+    elif section.hold_out_every is not None:
+        chosen = names[:: section.hold_out_every]
+    else:
+        chosen = [image.name for image in manifest.images if image.split == "validation"]
+    if not chosen:
+        raise InputError(
+            f"{section.root}: no images to validate on; set `data.hold_out_every`, `data.hold_out`, or prepare the set "
+            "with --validation"
+        )
+    return chosen
+
+
+class ShareSampler(Sampler[list[tuple[int, int]]]):
+    """This process's share of every batch of an epoch from step `start` on: lists of (epoch, index).
+
+    Batch n of the epoch is order[n·B : (n + 1)·B] for any number of processes, each of which takes its slice: the
+    processes together see what one would.  Windows that do not fill a batch are left to other epochs.
+    """
+
+    def __init__(self, length: int, batch: int, seed: int, epoch: int, start: int, processes: Processes) -> None:
+        self._order = epoch_order(length, seed, epoch)
+        self._batch, self._epoch, self._start, self._processes = batch, epoch, start, processes
+        self.steps = length // batch
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        share = self._batch // self._processes.size
+        for step in range(self._start, self.steps):
+            first = step * self._batch + self._processes.rank * share
+            yield [(self._epoch, index) for index in self._order[first : first + share]]
+
+    def __len__(self) -> int:
+        return self.steps - self._start
+
+
+def batches(windows: WindowDataset, sampler: ShareSampler, workers: int, pin_memory: bool) -> DataLoader:
+    """The batches of (the rest of) an epoch, made by `workers` processes beside this one, or by this one."""
+    return DataLoader(
+        windows, batch_sampler=sampler, num_workers=workers, collate_fn=collate, pin_memory=pin_memory
+    )
+
+
+def check_shares(windows: WindowDataset, batch: int, processes: Processes, root: Path) -> None:
+    """Refuse a batch that cannot be filled or shared out."""
+    if len(windows) < batch:
+        raise InputError(f"{root}: {len(windows)} training windows do not fill a batch of {batch}; lower `recipe.batch`")
+    if batch % processes.size:
+        raise InputError(f"`recipe.batch` (={batch}) must be divisible by the {processes.size} processes")
+
+
+def image_names(windows: WindowDataset, numbers: list[int]) -> list[str]:
+    """Of which images these windows are, for messages."""
+    return sorted({windows.image_name(number) for number in numbers})
+
+
+def config_hash(fields: dict[str, str]) -> str:
+    return hashlib.sha256(repr(sorted(fields.items())).encode()).hexdigest()

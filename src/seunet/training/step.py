@@ -1,0 +1,129 @@
+"""One step of training: loss and gradient of a batch, however many parts and processes it is spread over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grad_norm_
+
+from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
+from seunet.models.skeleton import ScaleUNet
+from seunet.training.processes import Processes
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class Batch(NamedTuple):
+    """This process's share of a batch: images [B, 3, H, W], masks [B, H, W], and the numbers of the windows."""
+
+    images: Tensor
+    masks: Tensor
+    numbers: Tensor
+
+
+class LossOf(nn.Module):
+    """A model with its loss: what DistributedDataParallel wraps, so that η is used inside it as well."""
+
+    def __init__(self, model: ScaleUNet) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor, masks: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_k η̃_k Σ_pixels / labelled, and the parts of each head.  `labelled` counts the pixels of the whole batch."""
+        head_losses = scale_loss_sums(self.model(images).float(), masks) / labelled
+        return weighted_loss(head_losses, self.model.head_weights()), head_losses.detach()
+
+
+class Trainer:
+    """Model, optimiser and the way a batch becomes a gradient."""
+
+    def __init__(
+        self,
+        model: ScaleUNet,
+        optimizer: torch.optim.Optimizer,
+        processes: Processes,
+        *,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        precision: str = "float32",
+    ) -> None:
+        self.model, self.optimizer, self.processes = model, optimizer, processes
+        self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
+        self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
+        loss_of: nn.Module = LossOf(model)
+        self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
+
+    def gradient(self, batch: Batch) -> Tensor:
+        """Set every parameter's gradient to that of the loss over the batch of all processes; the loss of each head.
+
+        The mean is over the labelled pixels of the whole batch, so its parts may hold different numbers of them.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        labelled = self.processes.total(labelled_pixels(batch.masks)).clamp(min=1)
+        head_losses = torch.zeros(self.model.heads, device=batch.images.device)
+        for last, images, masks in _parts(batch, self.accumulate):
+            with self._exchange(last), self._precision():
+                loss, parts = self._loss_of(images, masks, labelled)
+            # DistributedDataParallel averages the gradients; the sum is wanted.
+            with self._exchange(last):
+                self.scaler.scale(loss * self.processes.size).backward()
+            head_losses += parts
+        return self.processes.total(head_losses)
+
+    def update(self) -> None:
+        """Move the parameters along the gradient."""
+        if self.clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self._dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.processes.device.type, dtype=self._dtype)
+
+    def _exchange(self, last: bool) -> AbstractContextManager[object]:
+        """Gradients travel between processes once a batch, with its last part."""
+        if isinstance(self._loss_of, DistributedDataParallel) and not last:
+            return self._loss_of.no_sync()
+        return nullcontext()
+
+
+def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Tensor, Tensor]]:
+    size = -(-len(batch.images) // count)
+    for start in range(0, len(batch.images), size):
+        stop = start + size
+        yield stop >= len(batch.images), batch.images[start:stop], batch.masks[start:stop]
+
+
+def collate(windows: Sequence[tuple[Tensor, Tensor, int]]) -> Batch:
+    """Windows side by side; a function of the module so that worker processes can find it."""
+    images, masks, numbers = zip(*windows, strict=True)
+    return Batch(torch.stack(images), torch.stack(masks), torch.tensor(numbers))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether this is torch or Python saying that memory is used up."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    )
+
+
+def largest_that_fits(windows: int, attempt: Callable[[int], object]) -> int:
+    """The largest power-of-two share of `windows` that `attempt` gets through; 0 if not even one."""
+    while windows > 1:
+        windows = -(-windows // 2)
+        try:
+            attempt(windows)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+        else:
+            return windows
+    return 0

@@ -1,0 +1,43 @@
+"""How good the weights are on images held out from training."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Subset
+
+from seunet.data.loader import WindowDataset
+from seunet.maths.confusion import confusion_matrix, headline_iou
+from seunet.maths.fusion import FUSIONS, fuse
+from seunet.models.skeleton import ScaleUNet
+from seunet.training.processes import Processes
+from seunet.training.step import collate
+
+
+def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, object]:
+    """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them.
+
+    Each process takes every size-th window; whole counts are added, so the result does not depend on how many there are.
+    """
+    mine = Subset(windows, range(processes.rank, len(windows), processes.size))
+    counts = torch.zeros(model.heads + len(FUSIONS), model.classes, model.classes, dtype=torch.int64)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            for images, masks, _ in DataLoader(mine, batch_size=batch, collate_fn=collate):
+                probabilities = model(images.to(processes.device)).softmax(2)
+                counts += _counts(probabilities, masks.to(processes.device)).cpu()
+    finally:
+        model.train(was_training)
+    counts = processes.total(counts.to(processes.device)).cpu()
+    heads = [headline_iou(confusion) for confusion in counts[: model.heads]]
+    fused = {name: headline_iou(counts[model.heads + place]) for place, name in enumerate(FUSIONS)}
+    return {"heads": [round(iou, 6) for iou in heads], **{name: round(iou, 6) for name, iou in fused.items()}}
+
+
+def _counts(probabilities: Tensor, masks: Tensor) -> Tensor:
+    """Confusion matrices of [head 1, …, head γ, mean, p_dist, p_ens]."""
+    classes = probabilities.shape[2]
+    predictions = [*probabilities.argmax(2).unbind(1), *(fuse(probabilities, name).argmax(1) for name in FUSIONS)]
+    return torch.stack([confusion_matrix(predicted, masks, classes) for predicted in predictions])
