@@ -157,8 +157,8 @@ class _Lines:
             left = (now - self._start) / (report.step - self._first_step) * (report.total_steps - report.step)
             self._printed = now
             print(
-                f"[{report.step}/{report.total_steps}] loss {report.loss:.4f}  {report.windows_per_second:.1f} windows/s"
-                f"  {left / 60:.0f} min left",
+                f"[{report.step}/{report.total_steps}] loss {report.loss:.4f}  "
+                f"{report.windows_per_second:.1f} windows/s  {left / 60:.0f} min left",
                 file=sys.stderr,
             )
 

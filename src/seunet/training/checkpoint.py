@@ -1,7 +1,8 @@
 """A training run's state in one safetensors file: written whole or not at all, never unpickled.
 
-Tensors: `model/NAME`, `optimizer/NAME/KEY`, `rng/torch`.  Metadata: `format`, `facts` (JSON: step, config, data hash, …)
-and `sha256` over names, types, shapes and bytes of all tensors and the facts.
+Tensors: `model/NAME`, `optimizer/NAME/KEY`, `rng/torch`.  Metadata: one entry, JSON with `facts` (step, config, data
+hash, …) and the `sha256` of names, types, shapes and bytes of all tensors and of the facts.  One entry, because
+safetensors writes several in random order, and the same state is to be the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from seunet.atomic import write_bytes
 from seunet.errors import ModelFileError
 
-FORMAT: Final = "seunet-checkpoint/1"
+FORMAT: Final = "seunet-checkpoint-1"
 
 
 class Checkpoint(NamedTuple):
@@ -66,9 +67,8 @@ def _under(checkpoint: Checkpoint, prefix: str) -> dict[str, Tensor]:
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Atomically: a kill at any moment leaves the old file or the new one."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
-    facts = json.dumps(checkpoint.facts, ensure_ascii=False)
-    metadata = {"format": FORMAT, "facts": facts, "sha256": _digest(tensors, facts)}
-    write_bytes(path, tensor_bytes(tensors, metadata=metadata))
+    header = {"facts": checkpoint.facts, "sha256": _digest(tensors, checkpoint.facts)}
+    write_bytes(path, tensor_bytes(tensors, metadata={FORMAT: json.dumps(header, ensure_ascii=False)}))
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -81,16 +81,18 @@ def read_checkpoint(path: Path) -> Checkpoint:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{path}: damaged ({error}); restore a copy or start again with --overwrite") from None
-    if metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: not a checkpoint of this release (no {FORMAT!r} in its header)")
-    facts = metadata.get("facts", "")
-    if metadata.get("sha256") != _digest(tensors, facts):
+    try:
+        header = json.loads(metadata[FORMAT])
+        facts, promised = dict(header["facts"]), header["sha256"]
+    except (KeyError, ValueError, TypeError):
+        raise ModelFileError(f"{path}: not a checkpoint of this release (no {FORMAT!r} in its header)") from None
+    if promised != _digest(tensors, facts):
         raise ModelFileError(f"{path}: damaged (its sha256 differs); restore a copy or start again with --overwrite")
-    return Checkpoint(tensors, json.loads(facts))
+    return Checkpoint(tensors, facts)
 
 
-def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
-    digest = hashlib.sha256(facts.encode())
+def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())

@@ -42,8 +42,8 @@ class AugmentationSection(_Section):
     """What is varied between epochs (`data.augment`)."""
 
     flips: bool = True
-    shift_px: int = Field(0, ge=0)
-    crop_px: int | None = Field(None, ge=1)
+    shift_px: int = Field(default=0, ge=0)
+    crop_px: int | None = Field(default=None, ge=1)
     scale_range: tuple[float, float] | None = None
 
     def augmentation(self) -> Augmentation:
@@ -54,7 +54,7 @@ class DataSection(_Section):
     """A prepared set, and which of its training images are held out to choose by."""
 
     root: Path
-    hold_out_every: int | None = Field(5, ge=2)
+    hold_out_every: int | None = Field(default=5, ge=2)
     """Every n-th training image in order of name is held out; null uses the set's own split `validation`."""
     hold_out: tuple[str, ...] | None = None
     """The held-out images by name, instead."""
@@ -64,16 +64,16 @@ class DataSection(_Section):
 class RecipeSection(_Section):
     """Adam with 1cycle, stepped every batch."""
 
-    epochs: int = Field(70, ge=1, le=100_000)
-    batch: int = Field(20, ge=1, le=65_536)
+    epochs: int = Field(default=70, ge=1, le=100_000)
+    batch: int = Field(default=20, ge=1, le=65_536)
     """Windows a step, over all processes."""
-    accumulate: int = Field(1, ge=1, le=65_536)
+    accumulate: int = Field(default=1, ge=1, le=65_536)
     """In how many parts a process works through its share of the batch: less memory, the same gradient."""
-    learning_rate: float = Field(0.015, gt=0, le=10)
+    learning_rate: float = Field(default=0.015, gt=0, le=10)
     """The maximum of the cycle."""
-    weight_decay: float = Field(1e-4, ge=0, le=1)
+    weight_decay: float = Field(default=1e-4, ge=0, le=1)
     """Not applied to σ and η."""
-    clip_norm: float | None = Field(None, gt=0)
+    clip_norm: float | None = Field(default=None, gt=0)
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     sync_norm: bool = True
     """Batch statistics over all processes, so that their number does not change the result."""
@@ -82,9 +82,9 @@ class RecipeSection(_Section):
 class ValidationSection(_Section):
     """When the held-out images are looked at, and what decides which weights are best."""
 
-    every_epochs: int = Field(1, ge=1)
+    every_epochs: int = Field(default=1, ge=1)
     fusion: str = "p_ens"
-    batch: int = Field(1, ge=1, le=65_536)
+    batch: int = Field(default=1, ge=1, le=65_536)
 
     @model_validator(mode="after")
     def _known_fusion(self) -> ValidationSection:
@@ -97,9 +97,9 @@ class MachineSection(_Section):
     """Where it runs: nothing here changes what is learnt, so a run can be resumed with other values."""
 
     device: str = "auto"
-    threads: int | None = Field(None, ge=1, le=1024)
-    workers: int = Field(0, ge=0, le=256)
-    checkpoint_seconds: float = Field(300, ge=0)
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    workers: int = Field(default=0, ge=0, le=256)
+    checkpoint_seconds: float = Field(default=300, ge=0)
     tensorboard: bool = True
 
 
@@ -110,7 +110,7 @@ class TrainingConfig(_Section):
     data: DataSection
     recipe: RecipeSection = RecipeSection()
     validation: ValidationSection = ValidationSection()
-    seed: int = Field(0, ge=0, lt=2**32)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     machine: MachineSection = MachineSection()
 
 
@@ -140,7 +140,7 @@ def to_yaml(config: TrainingConfig) -> str:
 
 
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
-    """Everything that decides what is learnt, as dotted names and JSON: where it runs and where the data lies do not."""
+    """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
     tree = config.model_dump(mode="json", exclude={"machine": True, "data": {"root"}})
     return {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
 
@@ -157,7 +157,7 @@ class _UniqueKeys(yaml.SafeLoader):
     """YAML itself takes the last of two equal keys in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is there twice", node.start_mark)
@@ -177,7 +177,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _parse(text: str | bytes, where: str) -> Any:
     try:
-        return yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, _UniqueKeys)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""

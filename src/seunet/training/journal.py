@@ -1,7 +1,7 @@
 """The log of a run: one JSON object a line.
 
-What is learnt goes to `log.jsonl` and is the same, byte for byte, however often a run was interrupted: on resuming, it is
-cut back to where the checkpoint was taken.  What depends on the clock goes to `clock.jsonl` and only ever grows.
+What is learnt goes to `log.jsonl` and is the same, byte for byte, however often a run was interrupted: on resuming, it
+is cut back to where the checkpoint was taken.  What depends on the clock goes to `clock.jsonl` and only ever grows.
 """
 
 from __future__ import annotations

@@ -345,7 +345,9 @@ class Run:
         step = self.state.step + 1
         where = {"step": step, "windows": batch.numbers.tolist(), "images": names}
         if self.processes.lead:
-            write_text(self.folder.stopped, json.dumps({**where, "head_losses": [str(x) for x in head_losses.tolist()]}))
+            write_text(
+                self.folder.stopped, json.dumps({**where, "head_losses": [str(x) for x in head_losses.tolist()]})
+            )
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise DivergedError(
             f"{self.folder.root}: the loss of step {step} is not finite (windows of {shown}; all in "

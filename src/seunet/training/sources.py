@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import torch
 from torch.utils.data import DataLoader, Sampler
 
 from seunet.data.augment import epoch_order
@@ -27,9 +28,7 @@ class Sources:
         if not learnt_from:
             raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
         augmentation = section.augmentation.augmentation()
-        self.training = WindowDataset(
-            section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from
-        )
+        self.training = WindowDataset(section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from)
         self.validation = WindowDataset(section.root, ("train", "validation"), images=self.held_out)
 
     @property
@@ -83,14 +82,21 @@ class ShareSampler(Sampler[list[tuple[int, int]]]):
 def batches(windows: WindowDataset, sampler: ShareSampler, workers: int, pin_memory: bool) -> DataLoader:
     """The batches of (the rest of) an epoch, made by `workers` processes beside this one, or by this one."""
     return DataLoader(
-        windows, batch_sampler=sampler, num_workers=workers, collate_fn=collate, pin_memory=pin_memory
+        windows,
+        batch_sampler=sampler,
+        num_workers=workers,
+        collate_fn=collate,
+        pin_memory=pin_memory,
+        generator=torch.Generator(),  # or each start of an epoch would draw from torch's own, and a resumed one twice
     )
 
 
 def check_shares(windows: WindowDataset, batch: int, processes: Processes, root: Path) -> None:
     """Refuse a batch that cannot be filled or shared out."""
     if len(windows) < batch:
-        raise InputError(f"{root}: {len(windows)} training windows do not fill a batch of {batch}; lower `recipe.batch`")
+        raise InputError(
+            f"{root}: {len(windows)} training windows do not fill a batch of {batch}; lower `recipe.batch`"
+        )
     if batch % processes.size:
         raise InputError(f"`recipe.batch` (={batch}) must be divisible by the {processes.size} processes")
 
