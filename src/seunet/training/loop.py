@@ -127,7 +127,7 @@ class Run:
         self.model = _make_model(config, self.sources)
         self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
         self.total_steps = self.steps_per_epoch * config.recipe.epochs
-        self.identity = {"config": learning_fields(config), "data": self.sources.data_hash}
+        self.identity: dict[str, Any] = {"config": learning_fields(config), "data": self.sources.data_hash}
         if processes.lead:
             folder.claim(resume, overwrite)
         processes.wait()
@@ -343,11 +343,10 @@ class Run:
         """The parameters have not been touched by this step, and the last checkpoint is older still."""
         names = image_names(self.sources.training, batch.numbers.tolist())
         step = self.state.step + 1
-        where = {"step": step, "windows": batch.numbers.tolist(), "images": names}
+        losses = [str(loss) for loss in head_losses.tolist()]
         if self.processes.lead:
-            write_text(
-                self.folder.stopped, json.dumps({**where, "head_losses": [str(x) for x in head_losses.tolist()]})
-            )
+            where = {"step": step, "windows": batch.numbers.tolist(), "images": names, "head_losses": losses}
+            write_text(self.folder.stopped, json.dumps(where))
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise DivergedError(
             f"{self.folder.root}: the loss of step {step} is not finite (windows of {shown}; all in "
