@@ -32,11 +32,11 @@ class ScaleNorm2d(nn.Module):
     def forward(self, features: Tensor, relu: bool = False) -> Tensor:
         flat = features.flatten(1, 2) if self.kind == "group" else features.flatten(0, 1)
         if self.synced and self.norm.training and together():
-            result = synced_batch_norm(flat, self.norm)
-            return (result.relu() if relu else result).view(features.shape)
+            normed = synced_batch_norm(flat, self.norm)
+            return (normed.relu() if relu else normed).view(features.shape)
         if relu and self._learns_by_batch(flat):
             return self._batch_norm_relu(flat).view(features.shape)
-        result = self.norm(flat)
+        result: Tensor = self.norm(flat)
         # In place before the view: autograd would copy the whole map for an in-place change of a view.
         return (result.relu_() if relu else result).view(features.shape)
 

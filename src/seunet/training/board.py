@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +51,9 @@ def board(folder: Path, wanted: bool) -> Iterator[Board | None]:
 class Board:
     """An observer that draws.  The writer is made at the first report: by then the folder is known to be ours."""
 
-    def __init__(self, make_writer: Any, log: Path) -> None:
-        self._make_writer, self._log, self._writer = make_writer, log, None
+    def __init__(self, make_writer: Callable[[int], Any], log: Path) -> None:
+        self._make_writer, self._log = make_writer, log
+        self._writer: Any = None
 
     def _to(self, step: int) -> Any:
         if self._writer is None:

@@ -69,6 +69,4 @@ def _device(name: str, local_rank: int) -> torch.device:
         raise InputError(f"`machine.device` (={name!r}) is no device; use auto, cpu or cuda") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"`machine.device` (={name!r}): this machine has no usable GPU; use auto or cpu")
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", local_rank)
-    return device
+    return torch.device("cuda", local_rank) if name == "cuda" else device

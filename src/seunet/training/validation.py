@@ -17,7 +17,7 @@ from seunet.training.step import collate
 def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, object]:
     """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them.
 
-    Each process takes every size-th window; whole counts are added, so the result does not depend on how many there are.
+    Each process takes every size-th window; counts are added, so the result does not depend on how many there are.
     """
     mine = Subset(windows, range(processes.rank, len(windows), processes.size))
     counts = torch.zeros(model.heads + len(FUSIONS), model.classes, model.classes, dtype=torch.int64)
