@@ -15,7 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from seunet.models.skeleton import ScaleUNet
-    from seunet.training.loop import Observer, Outcome, StepReport, ValidationReport
+    from seunet.training.reports import Observer, Outcome, StepReport, ValidationReport
     from seunet.training.sources import Sources
 
 EXIT_INTERRUPTED = 130

@@ -21,7 +21,7 @@ from seunet.training.sources import Sources
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from seunet.training.loop import StepReport, ValidationReport
+    from seunet.training.reports import StepReport, ValidationReport
 
 PICTURES = 4
 """Held-out windows that are shown, evenly spread over them."""

@@ -36,10 +36,11 @@ class RunFolder:
             if not self.last.is_file():
                 raise InputError(f"{self.root}: holds no run to resume (no {self.last.name}); start without --resume")
         elif entries and not overwrite:
-            what = (
-                "a run; pass --resume to go on with it" if self.config.is_file() else f"something else ({entries[0]})"
-            )
-            raise InputError(f"{self.root}: holds {what}, --overwrite to replace it, or choose another folder")
+            if self.config.is_file():
+                raise InputError(
+                    f"{self.root}: holds a run; pass --resume to go on with it or --overwrite to replace it"
+                )
+            raise InputError(f"{self.root}: holds something else ({entries[0]}); choose a new or empty folder")
         elif entries:
             self._clear()
 

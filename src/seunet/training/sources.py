@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -69,7 +69,7 @@ class ShareSampler(Sampler[list[tuple[int, int]]]):
         self._batch, self._epoch, self._start, self._processes = batch, epoch, start, processes
         self.steps = length // batch
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
         share = self._batch // self._processes.size
         for step in range(self._start, self.steps):
             first = step * self._batch + self._processes.rank * share
@@ -104,7 +104,3 @@ def check_shares(windows: WindowDataset, batch: int, processes: Processes, root:
 def image_names(windows: WindowDataset, numbers: list[int]) -> list[str]:
     """Of which images these windows are, for messages."""
     return sorted({windows.image_name(number) for number in numbers})
-
-
-def config_hash(fields: dict[str, str]) -> str:
-    return hashlib.sha256(repr(sorted(fields.items())).encode()).hexdigest()

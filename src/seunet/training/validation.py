@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
@@ -14,7 +16,7 @@ from seunet.training.processes import Processes
 from seunet.training.step import collate
 
 
-def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, object]:
+def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, Any]:
     """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them.
 
     Each process takes every size-th window; counts are added, so the result does not depend on how many there are.
