@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seunet.data.loader import WindowDataset
 from seunet.maths.fusion import fuse
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.journal import rows
@@ -78,7 +79,9 @@ class Board:
                 writer.add_scalar(f"validation IoU/{name}", value, report.step)
         for head, value in enumerate(report.ious["heads"], start=1):
             writer.add_scalar(f"validation IoU/head {head}", value, report.step)
-        writer.add_image("held-out windows", prediction_picture(model, sources), report.step, dataformats="HWC")
+        if sources.validation is not None:
+            picture = prediction_picture(model, sources.validation)
+            writer.add_image("held-out windows", picture, report.step, dataformats="HWC")
         if report.sigmas is not None:
             writer.add_figure("σ of every layer", sigma_history_figure(self._log), report.step)
         writer.flush()
@@ -88,9 +91,9 @@ class Board:
             self._writer.close()
 
 
-def prediction_picture(model: ScaleUNet, sources: Sources) -> NDArray[np.uint8]:
+def prediction_picture(model: ScaleUNet, windows: WindowDataset) -> NDArray[np.uint8]:
     """Held-out windows in rows: image, truth, prediction by P_Ens; classes as shades from black to white."""
-    windows, device = sources.validation, next(model.parameters()).device
+    device = next(model.parameters()).device
     model.eval()
     rows_of_pixels = []
     with torch.inference_mode():

@@ -183,10 +183,16 @@ class Run:
 
     def _end_epoch(self, epoch: int) -> None:
         """Validate where it is due, keep the weights if they are the best, and take a checkpoint."""
-        progress, rules = self.progress, self.config.validation
-        if progress.step < self.total_steps and (epoch + 1) % rules.every_epochs:
+        progress, rules, held_out = self.progress, self.config.validation, self.sources.validation
+        last = progress.step == self.total_steps
+        if held_out is None:
+            if last and self.keeper is not None:
+                self.keeper.keep_best()
+                self._checkpoint()
             return
-        ious = validate(self.trainer.model, self.sources.validation, self.processes, rules.batch)
+        if not last and (epoch + 1) % rules.every_epochs:
+            return
+        ious = validate(self.trainer.model, held_out, self.processes, rules.batch)
         iou = float(ious[rules.fusion])
         better = progress.best_iou is None or iou > progress.best_iou
         if better:

@@ -29,7 +29,9 @@ class Sources:
             raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
         augmentation = section.augmentation.augmentation()
         self.training = WindowDataset(section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from)
-        self.validation = WindowDataset(section.root, ("train", "validation"), images=self.held_out)
+        self.validation = (
+            WindowDataset(section.root, ("train", "validation"), images=self.held_out) if self.held_out else None
+        )
 
     @property
     def data_hash(self) -> str:
@@ -49,10 +51,10 @@ def held_out_images(section: DataSection, manifest: Manifest) -> list[str]:
         chosen = names[:: section.hold_out_every]
     else:
         chosen = [image.name for image in manifest.images if image.split == "validation"]
-    if not chosen:
+    if not chosen and section.hold_out is None:
         raise InputError(
-            f"{section.root}: no images to validate on; set `data.hold_out_every`, `data.hold_out`, or prepare the set "
-            "with --validation"
+            f"{section.root}: has no split `validation`; set `data.hold_out_every` or `data.hold_out` ([] for "
+            "none), or prepare the set with --validation"
         )
     return chosen
 
