@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seunet.errors import InputError
 
@@ -19,17 +20,24 @@ class Augmentation:
     scale_range: tuple[float, float] | None = None
     crop_px: int | None = None
     """The side of a square cut from the window at a random place; None is the whole window."""
+    stain_jitter: float = 0.0
+    """By what share the optical density of each colour is made stronger or weaker: other stains, other scanners."""
 
     def __post_init__(self) -> None:
         if self.shift_px < 0:
             raise InputError(f"`shift_px` (={self.shift_px}) must be 0 or more")
         if self.crop_px is not None and self.crop_px < 1:
             raise InputError(f"`crop_px` (={self.crop_px}) must be 1 or more")
+        if not 0 <= self.stain_jitter <= 1:
+            raise InputError(f"`stain_jitter` (={self.stain_jitter:g}) must be from 0 to 1")
         if self.scale_range is not None:
             low, high = self.scale_range
             if not 0.1 <= low <= high <= 10:
                 raise InputError(f"`scale_range` (={low:g}, {high:g}) must rise within 0.1–10")
 
+
+OFFSET_SHARE = 0.2
+"""Of the jitter: by how much the optical density of the empty glass may move."""
 
 NONE = Augmentation(flips=False)
 FLIPS = Augmentation()
@@ -37,8 +45,8 @@ FLIPS_AND_SHIFT = Augmentation(shift_px=128)
 
 
 class Draw(NamedTuple):
-    """Flips, a shift of the window's origin, a magnification (2: half as much, twice as large), and where in the
-    window a crop lies (0: left or top, 1: right or bottom)."""
+    """Flips, a shift of the window's origin, a magnification (2: half as much, twice as large), where in the window a
+    crop lies (0: left or top, 1: right or bottom), and gain and offset of the optical density of red, green, blue."""
 
     flip_x: bool
     flip_y: bool
@@ -47,6 +55,8 @@ class Draw(NamedTuple):
     scale: float
     crop_x: float
     crop_y: float
+    gains: tuple[float, ...]
+    offsets: tuple[float, ...]
 
 
 def draw(augmentation: Augmentation, seed: int, epoch: int, index: int) -> Draw:
@@ -61,8 +71,22 @@ def draw(augmentation: Augmentation, seed: int, epoch: int, index: int) -> Draw:
         low, high = augmentation.scale_range
         scale = float(low * (high / low) ** position)  # uniform in octaves
     crop_x, crop_y = (float(place) for place in random.random(2))
+    jitter = augmentation.stain_jitter
+    gains = tuple(float(1 + jitter * step) for step in random.uniform(-1, 1, 3))
+    offsets = tuple(float(OFFSET_SHARE * jitter * step) for step in random.uniform(-1, 1, 3))
     flips = augmentation.flips
-    return Draw(flip_x and flips, flip_y and flips, shift_x, shift_y, scale, crop_x, crop_y)
+    return Draw(flip_x and flips, flip_y and flips, shift_x, shift_y, scale, crop_x, crop_y, gains, offsets)
+
+
+def stain_table(chance: Draw) -> NDArray[np.uint8]:
+    """What each value of each colour becomes, [256, 3]: −ln I′ = gain · (−ln I) + offset, so I′ = I^gain · e^−offset.
+
+    Black stays black; an offset is a change of the lamp or of the glass.
+    """
+    light = np.arange(256)[:, None] / 255
+    changed = light ** np.array(chance.gains) * np.exp(-np.array(chance.offsets))
+    table: NDArray[np.uint8] = np.clip(np.rint(255 * changed), 0, 255).astype(np.uint8)
+    return table
 
 
 def epoch_order(length: int, seed: int, epoch: int) -> list[int]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from seunet.data.augment import NONE, Augmentation, draw, epoch_order
+from seunet.data.augment import NONE, Augmentation, draw, epoch_order, stain_table
 from seunet.data.manifest import SPLITS, Manifest, read_manifest
 from seunet.data.pixels import PixelStore
 from seunet.errors import InputError, unknown_name
@@ -109,6 +109,8 @@ class WindowDataset(Dataset[Window]):
         if view_px != size:
             image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)
             mask = cv2.resize(mask, (size, size), interpolation=cv2.INTER_NEAREST)
+        if self.augmentation.stain_jitter:
+            image = cv2.LUT(np.ascontiguousarray(image), stain_table(chance)[None])
         steps = (-1 if chance.flip_y else 1, -1 if chance.flip_x else 1)
         image, mask = image[:: steps[0], :: steps[1]], mask[:: steps[0], :: steps[1]]
         planes = np.ascontiguousarray(image.transpose(2, 0, 1))

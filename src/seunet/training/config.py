@@ -45,6 +45,7 @@ class AugmentationSection(_Section):
     shift_px: int = Field(default=0, ge=0)
     crop_px: int | None = Field(default=None, ge=1)
     scale_range: tuple[float, float] | None = None
+    stain_jitter: float = Field(default=0, ge=0, le=1)
 
     def augmentation(self) -> Augmentation:
         return Augmentation(**self.model_dump())
