@@ -44,8 +44,11 @@ def train(
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
-    run = Run(config, RunFolder(folder), processes, resume, overwrite, observers, clock)
-    return run.until_done(stop_wanted)
+    place = RunFolder(folder)
+    try:
+        return Run(config, place, processes, resume, overwrite, observers, clock).until_done(stop_wanted)
+    finally:
+        place.release()
 
 
 class Run:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from pathlib import Path
+from typing import IO
 
 from seunet.errors import InputError, StorageError
 
@@ -21,6 +23,7 @@ class RunFolder:
         self.model = root / "model"
         self.board = root / "tensorboard"
         self.stopped = root / "stopped.json"
+        self._held: IO[bytes] | None = None
 
     def claim(self, resume: bool, overwrite: bool) -> None:
         """Refuse what would lose or mix up runs: a new run in a used folder, a resumed one where nothing is."""
@@ -29,7 +32,7 @@ class RunFolder:
         if self.root.exists() and not self.root.is_dir():
             raise InputError(f"{self.root}: is a file; choose a folder for the run")
         try:
-            entries = sorted(entry.name for entry in self.root.iterdir()) if self.root.is_dir() else []
+            entries = sorted({entry.name for entry in self.root.iterdir()} - {".lock"}) if self.root.is_dir() else []
         except OSError as error:
             raise StorageError(f"{self.root}: cannot be read ({error.strerror}); check its permissions") from error
         if resume:
@@ -41,8 +44,25 @@ class RunFolder:
                     f"{self.root}: holds a run; pass --resume to go on with it or --overwrite to replace it"
                 )
             raise InputError(f"{self.root}: holds something else ({entries[0]}); choose a new or empty folder")
-        elif entries:
+        self._lock()
+        if overwrite:
             self._clear()
+
+    def _lock(self) -> None:
+        """Held until this process ends, however it ends: two runs in one folder would write over each other."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._held = (self.root / ".lock").open("wb")
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{self.root}: another process is training there; wait for it or stop it") from None
+        except OSError as error:
+            raise StorageError(f"{self.root}: cannot be written ({error.strerror}); choose another place") from error
+
+    def release(self) -> None:
+        """Let others have the folder."""
+        if self._held is not None:
+            self._held.close()
 
     def _clear(self) -> None:
         """Remove what a run writes and nothing else."""
