@@ -160,10 +160,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             scratch = Path(name)
             subprocess.run([sys.executable, str(data / "unpack"), str(scratch / "raw")], check=True)
-            plan = plan_monuseg(
-                scratch / "raw" / "monuseg", scratch / "monuseg", Settings(window_px=400, stride_px=200)
-            )
-            prepare(plan, scratch / "monuseg", workers=2, overwrite=False, skip_errors=False, progress=None)
+            prepare(plan_monuseg(scratch / "raw" / "monuseg", scratch / "monuseg", Settings()), scratch / "monuseg")
             figures["epoch"] = epoch_profile(scratch / "monuseg", scratch)
     print(write_results("training", figures))
 
