@@ -49,7 +49,8 @@ def train(
 
     Example: seunet train configs/monuseg-cpu.yaml -o runs/nuclei --set data.root=prepared/monuseg
     """
-    from seunet.training.config import read_config, to_yaml
+    from seunet.settings import to_yaml
+    from seunet.training.config import read_config
 
     short = {"machine.device": device, "machine.workers": workers}
     overrides = [*set_values, *(f"{name}={value}" for name, value in short.items() if value is not None)]

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from seunet.data.augment import Augmentation
-from seunet.errors import InputError, unknown_name
-from seunet.limits import MAX_CONFIG_BYTES
 from seunet.maths.fusion import FUSIONS
+from seunet.settings import read_settings
 
 
 class _Section(BaseModel):
@@ -117,27 +115,7 @@ class TrainingConfig(_Section):
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainingConfig:
     """The config of a YAML file with `a.b=value` overrides applied, or one line that names what is wrong."""
-    tree = _read_yaml(path)
-    for override in overrides:
-        _apply(tree, override)
-    return checked_config(tree, str(path))
-
-
-def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
-    """The typed config of a plain tree."""
-    _refuse_unknown(TrainingConfig, tree, where)
-    try:
-        return TrainingConfig.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        given = "" if first["type"] == "missing" else f" (={first['input']!r})"
-        raise InputError(f"{where}: `{name}`{given}: {first['msg'].removeprefix('Value error, ')}") from None
-
-
-def to_yaml(config: TrainingConfig) -> str:
-    """The whole config, defaults included, as a file that `read_config` reads."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return read_settings(TrainingConfig, path, overrides)
 
 
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
@@ -152,69 +130,3 @@ def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML itself takes the last of two equal keys in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is there twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a config file") from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise InputError(f"{path}: larger than {MAX_CONFIG_BYTES:,} bytes; this is no config")
-    return _mapping(_parse(data, str(path)), str(path))
-
-
-def _parse(text: str | bytes, where: str) -> Any:
-    try:
-        return yaml.load(text, _UniqueKeys)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "not text"
-        raise InputError(f"{where}{line}: not YAML ({problem})") from None
-
-
-def _mapping(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"{where}: must be a mapping of names to values, e.g. `seed: 0`")
-    return value
-
-
-def _apply(tree: dict[str, Any], override: str) -> None:
-    """Set one value: `recipe.batch=8`."""
-    name, equals, text = override.partition("=")
-    if not equals or not name:
-        raise InputError(f"--set {override!r}: must be NAME=VALUE, e.g. --set recipe.batch=8")
-    *parents, last = name.split(".")
-    place = tree
-    for parent in parents:
-        inner = place.setdefault(parent, {})
-        if not isinstance(inner, dict):
-            raise InputError(f"--set {override!r}: {parent!r} is a value, not a section")
-        place = inner
-    place[last] = _parse(text, f"--set {override!r}")
-
-
-def _refuse_unknown(section: type[BaseModel], tree: Any, where: str, prefix: str = "") -> None:
-    if not isinstance(tree, Mapping):
-        return  # pydantic says what was expected there
-    for key, value in tree.items():
-        field = section.model_fields.get(key)
-        if field is None and section.model_config.get("extra") == "forbid":
-            error = unknown_name("key", key, section.model_fields)
-            raise InputError(f"{where}: {f'in `{prefix[:-1]}`: ' if prefix else ''}{error}")
-        inner = field.annotation if field is not None else None
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            _refuse_unknown(inner, value, where, f"{prefix}{key}.")

@@ -11,9 +11,10 @@ import torch
 from seunet.atomic import write_text
 from seunet.errors import InputError
 from seunet.models.gaussian import SEUNet
+from seunet.settings import to_yaml
 from seunet.training import checkpoint as files
 from seunet.training.building import export_model, model_facts
-from seunet.training.config import TrainingConfig, learning_fields, to_yaml
+from seunet.training.config import TrainingConfig, learning_fields
 from seunet.training.journal import Journal, rounded
 from seunet.training.machine import Meter
 from seunet.training.reports import StepReport
