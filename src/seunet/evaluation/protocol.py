@@ -1,0 +1,100 @@
+"""What `seunet reproduce` does: which models are trained how, and what is measured on them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from seunet.errors import InputError
+from seunet.settings import read_settings
+from seunet.training.config import TrainingConfig, read_config
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Entry(_Section):
+    """A model of the comparison: its name in the tables, what differs from the common training, and how it is used."""
+
+    name: str = Field(min_length=1)
+    set: dict[str, Any] = {}
+    """Values of the training config by dotted name."""
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    ways: tuple[Literal["blind", "told", "oracle", "pyramid"], ...] = ("blind",)
+    equivariance: bool = True
+
+
+class Tiles(_Section):
+    """Windows of the evaluation, where they differ from those of the set."""
+
+    size_px: int = Field(ge=16)
+    stride_px: int = Field(ge=1)
+
+
+class Protocol(_Section):
+    """The whole comparison."""
+
+    title: str
+    paper: Literal["monuseg", "bcss"]
+    """Whose numbers stand beside ours."""
+    training: Path
+    """The training config that all models share, relative to this file."""
+    data: Path
+    split: Literal["train", "validation", "test"] = "test"
+    tiles: Tiles | None = None
+    equivariance_windows: int = Field(default=16, ge=1)
+    models: tuple[Entry, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Protocol:
+        slugs = [slug(entry.name) for entry in self.models]
+        for entry in self.models:
+            if slugs.count(slug(entry.name)) > 1:
+                raise ValueError(f"two models are called {entry.name!r}")
+        return self
+
+
+class Job(NamedTuple):
+    """One training and what is measured on its result."""
+
+    entry: Entry
+    seed: int
+    config: TrainingConfig
+
+    @property
+    def folder_name(self) -> str:
+        return f"{slug(self.entry.name)}-seed{self.seed}"
+
+
+def slug(name: str) -> str:
+    """A name as part of a path."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower().replace("σ", "sigma")).strip("-")
+
+
+def read_protocol(path: Path, overrides: tuple[str, ...] = ()) -> Protocol:
+    """The protocol in a file; `training` is found beside it."""
+    protocol = read_settings(Protocol, path, overrides)
+    beside = path.parent / protocol.training
+    return protocol.model_copy(update={"training": beside})
+
+
+def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterator[Job]:
+    """Every model with every seed, in the order of the file."""
+    for entry in protocol.models:
+        for seed in entry.seeds:
+            own = [f"{name}={_as_yaml(value)}" for name, value in entry.set.items()]
+            common = [f"data.root={protocol.data}", f"seed={seed}"]
+            try:
+                yield Job(entry, seed, read_config(protocol.training, [*common, *own, *training_overrides]))
+            except InputError as error:
+                raise InputError(f"model {entry.name!r}: {error}") from None
+
+
+def _as_yaml(value: Any) -> str:
+    return json.dumps(value)
