@@ -1,6 +1,6 @@
 """What is measured, against what; results as JSON with the commit they came from."""
 
-import os
+from seunet.memory import keep_freed_memory
 
-# As the `seunet` command runs: large pages for large maps (docs/speed.md), for all candidates alike.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+# As the `seunet` command runs (docs/speed.md), for all candidates alike.
+keep_freed_memory()

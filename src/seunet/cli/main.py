@@ -6,7 +6,6 @@ Heavy imports happen inside the verbs, so that `seunet --help` answers at once.
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.train import train
 from seunet.errors import SeunetError
+from seunet.memory import keep_freed_memory
 
 EXIT_BUG = 70
 EXIT_TERMINATED = 143
@@ -88,8 +88,7 @@ def run(command: Callable[[], object]) -> int:
 
 def main() -> None:
     """The entry point of the `seunet` command."""
-    # Large pages for large maps: torch asks the system for them only if told so before it is imported (docs/speed.md).
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive
