@@ -19,6 +19,7 @@ from typer.main import get_command
 from seunet import __version__
 from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
+from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
 from seunet.cli.train import train
 from seunet.errors import SeunetError
@@ -53,6 +54,7 @@ def options(
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(equivariance)
 
 
 class Terminated(BaseException):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 import torch
@@ -54,17 +55,18 @@ def window_batches(windows: WindowDataset, scale: float, antialias: bool = False
         yield torch.stack(images), torch.stack(masks)
 
 
+def images_of(windows: WindowDataset) -> Iterator[tuple[str, list[int]]]:
+    """Names of the images in the order of the windows, each with the numbers of its windows."""
+    for name, numbers in groupby(range(len(windows)), windows.image_name):
+        yield name, list(numbers)
+
+
 def _within_images(windows: WindowDataset, batch: int) -> Iterator[list[int]]:
     """Numbers of windows in batches of one image each, whose pixels are let go of after its last window."""
-    numbers: list[int] = []
-    for number in range(len(windows)):
-        numbers.append(number)
-        last = number + 1 == len(windows) or windows.image_name(number + 1) != windows.image_name(number)
-        if last or len(numbers) == batch:
-            yield numbers
-            numbers = []
-        if last:
-            windows.release()
+    for _, numbers in images_of(windows):
+        for start in range(0, len(numbers), batch):
+            yield numbers[start : start + batch]
+        windows.release()
 
 
 def confusions(

@@ -18,8 +18,9 @@ from seunet.evaluation.provenance import (
     check_fit,
     data_facts,
     data_notes,
-    machine_facts,
     model_facts,
+    new_clock,
+    note_part,
     sigma_facts,
     source_commit,
 )
@@ -30,7 +31,6 @@ from seunet.evaluation.ways import PYRAMID_FACTORS, Way, ways_of_predicting
 from seunet.maths.fusion import FUSIONS
 from seunet.maths.rescaling import scaled_size
 from seunet.models.skeleton import ScaleUNet
-from seunet.training.machine import peak_memory_bytes
 
 FORMAT: Final = "seunet-evaluation/1"
 Progress = Callable[[int, int, str], None]
@@ -48,6 +48,9 @@ class Settings:
     antialias: bool = False
 
 
+DEFAULTS: Final = Settings()
+
+
 def open_windows(root: Path, split: str, images: Sequence[str] | None) -> WindowDataset:
     """The windows of a split, never written to disk and held an image at a time."""
     return WindowDataset(root, split, images=images, cache_bytes=2**62)
@@ -57,7 +60,7 @@ def evaluate(
     model: ScaleUNet,
     data: Path,
     out: Path,
-    settings: Settings = Settings(),
+    settings: Settings = DEFAULTS,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -120,7 +123,7 @@ class _Run:
             "sigma": sigma_facts(self.model),
             "commits": [],
             "results": [],
-            CLOCK: {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine_facts(), "seconds_by_part": {}},
+            CLOCK: new_clock(),
         }
 
     def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
@@ -157,11 +160,7 @@ class _Run:
         side = scaled_size(self.windows.size_px, scale)
         rows = dict(zip((*names, *fusions), found.tolist(), strict=True))
         document["results"].append({"way": way.name, "scale": scale, "size_px": side, "confusions": rows})
-        clock, seconds = document[CLOCK], time.monotonic() - start
-        clock["seconds"] = round(clock["seconds"] + seconds, 2)
-        clock["seconds_by_part"][f"{way.name} {scale:.4g}"] = round(seconds, 2)
-        peak = peak_memory_bytes(torch.device("cpu")) / 2**20
-        clock["peak_memory_mib"] = round(max(clock["peak_memory_mib"], peak), 1)
+        note_part(document[CLOCK], f"{way.name} {scale:.4g}", time.monotonic() - start)
 
     def _pixels(self, way: Way, scale: float) -> int:
         """What a window costs, for the time left: the pixels that the network sees."""

@@ -90,5 +90,3 @@ def painted(codes: Tensor, colors: Sequence[Sequence[int]]) -> Tensor:
     """Class codes in the colours of the set: [H, W] → uint8 [H, W, 3]; pixels to ignore in grey."""
     table = torch.tensor([*colors, IGNORE_COLOR], dtype=torch.uint8)
     return table[torch.where(codes == IGNORE_INDEX, len(colors), codes).long()]
-
-

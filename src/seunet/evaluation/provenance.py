@@ -16,6 +16,7 @@ from seunet.errors import InputError
 from seunet.models.files import weights_sha256
 from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
+from seunet.training.machine import peak_memory_bytes
 
 MPP_TOLERANCE = 1.05
 
@@ -101,11 +102,20 @@ def source_commit() -> str | None:
     return head.strip() + ("+changes" if changes else "")
 
 
-def machine_facts() -> dict[str, Any]:
-    """What it runs on."""
-    return {
+def new_clock() -> dict[str, Any]:
+    """The field `clock` of a report: what it cost, and on what machine."""
+    machine = {
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
         "processor": platform.machine(),
         "torch": torch.__version__,
     }
+    return {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine, "seconds_by_part": {}}
+
+
+def note_part(clock: dict[str, Any], part: str, seconds: float) -> None:
+    """Add what a finished part took; over interruptions times add up and the highest memory counts."""
+    clock["seconds"] = round(clock["seconds"] + seconds, 2)
+    clock["seconds_by_part"][part] = round(seconds, 2)
+    peak = peak_memory_bytes(torch.device("cpu")) / 2**20
+    clock["peak_memory_mib"] = round(max(clock["peak_memory_mib"], peak), 1)

@@ -44,7 +44,9 @@ class ReportFolder:
         ours = {f"{kind}{ending}" for kind in REPORTS for ending in (".json", ".partial.json")}
         foreign = [name for name in entries if not name.endswith(".part")]
         if foreign and not ours & set(entries):
-            raise InputError(f"{self.root}: holds something else ({foreign[0]}); pass --overwrite or choose an empty OUT")
+            raise InputError(
+                f"{self.root}: holds something else ({foreign[0]}); pass --overwrite or choose an empty OUT"
+            )
         return None
 
     def keep(self, document: dict[str, Any]) -> None:
@@ -70,7 +72,9 @@ class ReportFolder:
             for path in (self.report, self.partial):
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(f"{self.root}: cannot be overwritten ({error.strerror}); check its permissions") from error
+            raise StorageError(
+                f"{self.root}: cannot be overwritten ({error.strerror}); check its permissions"
+            ) from error
 
 
 def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
@@ -84,7 +88,9 @@ def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
     kinds = REPORTS if kind is None else (kind,)
     formats = [f"seunet-{name}/1" for name in kinds]
     if not isinstance(document, dict) or document.get("format") not in formats:
-        raise InputError(f'{path}: not a report of `seunet {"` or `seunet ".join(kinds)}` (no "format": "{formats[0]}")')
+        raise InputError(
+            f'{path}: not a report of `seunet {"` or `seunet ".join(kinds)}` (no "format": "{formats[0]}")'
+        )
     return document
 
 

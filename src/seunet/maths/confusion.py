@@ -26,9 +26,9 @@ def confusion_matrices(predicted: Tensor, target: Tensor, classes: int, ignore_i
         raise InputError(f"`predicted` of shape {list(predicted.shape)} must be [predictions, *{list(target.shape)}]")
     places = classes + 1  # what is to be ignored is counted as one more true class, and dropped: no pixel is gathered
     truth = torch.where(target == ignore_index, classes, target.long())
-    if truth.numel() and not (0 <= int(truth.min()) and int(truth.max()) <= classes):
+    if truth.numel() and not (int(truth.min()) >= 0 and int(truth.max()) <= classes):
         raise InputError(f"`target` must hold classes 0 … {classes - 1}")
-    if predicted.numel() and not (0 <= int(predicted.min()) and int(predicted.max()) < classes):
+    if predicted.numel() and not (int(predicted.min()) >= 0 and int(predicted.max()) < classes):
         raise InputError(f"`predicted` must hold classes 0 … {classes - 1}")
     kinds = len(predicted) * places * classes
     number = torch.int16 if kinds < 2**15 else torch.int64  # a quarter of the memory traffic, which is what it costs
