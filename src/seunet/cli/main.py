@@ -21,6 +21,7 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
+from seunet.cli.plot import app as plot_app
 from seunet.cli.train import train
 from seunet.errors import SeunetError
 
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
+app.add_typer(plot_app, name="plot")
 
 
 def _print_version(wanted: bool) -> None:

@@ -35,7 +35,7 @@ def main_row(document: dict[str, Any], way: str) -> str:
 
 def row_of(document: dict[str, Any], way: str, name: str) -> dict[str, Any]:
     """One row of the scores."""
-    rows = {row["row"]: row for row in document["scores"] if row["way"] == way}
+    rows: dict[str, dict[str, Any]] = {row["row"]: row for row in document["scores"] if row["way"] == way}
     if name not in rows:
         raise unknown_name("row", name, rows)
     return rows[name]
@@ -49,12 +49,12 @@ def own_curves(document: dict[str, Any]) -> list[Curve]:
     if len(heads) > 1:
         for row, color in zip(heads, shades(len(heads)), strict=True):
             curves.append(Curve(row["label"], scales, row["ious"], color, 1.1))
-    for way, color in zip(document["arguments"]["ways"], COLORS, strict=False):
+    for way, strong in zip(document["arguments"]["ways"], COLORS, strict=False):
         main = row_of(document, way, main_row(document, way))
-        curves.append(Curve(main["label"], scales, main["ious"], color, 2.6))
+        curves.append(Curve(main["label"], scales, main["ious"], strong, 2.6))
         best = [row for row in document["scores"] if row["way"] == way and row["row"] == BEST_HEAD]
         if best and way in ("blind", "told"):
-            curves.append(Curve(best[0]["label"], scales, best[0]["ious"], color, 1.8, ":"))
+            curves.append(Curve(best[0]["label"], scales, best[0]["ious"], strong, 1.8, ":"))
     return curves
 
 

@@ -46,9 +46,10 @@ def pair_errors(original: Tensor, rescaled: Tensor, scale: float, margin: float 
     """
     target = rescale(original.flatten(1, 2), scale).view(*original.shape[:3], *rescaled.shape[3:])
     target, rescaled = interior(target, margin), interior(rescaled, margin)
-    squares, products = target.new_zeros(2, *target.shape[:2], dtype=torch.float64), 0.0
-    for first, second in zip(target.split(_STRIP_ROWS, 3), rescaled.split(_STRIP_ROWS, 3), strict=True):
-        a, b = first.flatten(2).double(), second.flatten(2).double()
+    squares = target.new_zeros(2, *target.shape[:2], dtype=torch.float64)
+    products = target.new_zeros(*target.shape[:2], rescaled.shape[1], dtype=torch.float64)
+    for top in range(0, target.shape[3], _STRIP_ROWS):
+        a, b = (maps[..., top : top + _STRIP_ROWS, :].flatten(2).double() for maps in (target, rescaled))
         squares = squares + torch.stack([a.square().sum(2), b.square().sum(2)])
         products = products + a @ b.mT
     energy = squares[0, :, :, None]

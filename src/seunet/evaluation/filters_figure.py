@@ -123,7 +123,7 @@ def _draw_match(axis: Axes, match: ScaleMatch, limits_percent: tuple[float, floa
     axis.set_xticks(range(len(labels)), labels)
     axis.set_yticks(range(len(labels)), labels)
     axis.tick_params(length=0, colors=QUIET)
-    axis.set_title(f"s = {match.scale:g} · best pair {match.ratio:.2f}", fontsize=12)
+    axis.set_title(f"s = {round(match.scale, 2):g} · best pair {match.ratio:.2f}", fontsize=12)
     hide_spines(axis)
     return shown
 

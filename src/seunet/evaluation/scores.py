@@ -67,7 +67,7 @@ def markdown(document: dict[str, Any]) -> str:
     lines = [
         f"# {model['name']} on {data['dataset']}, {data['split']}",
         "",
-        f"{metric_name(document)} in percent, {data['windows']} windows of {len(data['images'])} images, "
+        f"{metric_name(document)} in percent, {data['windows']} windows, images: {len(data['images'])}, "
         f"{model['parameters']:,} parameters. One confusion matrix a scale over all pixels; the best head in bold.",
         "",
         "| test scale | " + " | ".join(map(scale_label, document["arguments"]["scales"])) + " | mean |",

@@ -96,8 +96,9 @@ def pyramid(
 
 
 def _resized(probabilities: Tensor, like: Tensor, antialias: bool) -> Tensor:
-    flat = resize(probabilities.flatten(1, 2), *like.shape[-2:], antialias)
-    return flat.view(*probabilities.shape[:3], *like.shape[-2:])
+    height, width = like.shape[-2:]
+    flat = resize(probabilities.flatten(1, 2), height, width, antialias)
+    return flat.view(*probabilities.shape[:3], height, width)
 
 
 def _own_heads(model: ScaleUNet) -> tuple[str, ...]:
