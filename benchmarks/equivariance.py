@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import seunet
 from benchmarks.record import write_results
-from seunet.evaluation.equivariance import error_matrix, interior, squared_ratio
+from seunet.evaluation.equivariance import error_matrix, interior, squared_ratio, without_mean
 from seunet.layers import GaussianConv2d
 from seunet.maths.rescaling import rescale
 from seunet.maths.sigma import SigmaRange, block_starts, equal_range, geometric_range
@@ -105,16 +105,6 @@ def at_scale(pooling: str, preset: str) -> float:
     return sum(errors) / len(errors)
 
 
-def without_mean(network: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The network's maps, each without its mean over the pixels."""
-
-    def features(images: Tensor) -> Tensor:
-        maps = network(images)
-        return maps - maps.mean((3, 4), keepdim=True)
-
-    return features
-
-
 def every_model() -> dict[str, dict[str, dict[str, float]]]:
     """Whole networks of the paper's depth at a third of its width, random weights."""
     options: dict[str, Any] = {"widths": (20, 40, 80, 160, 320)}
@@ -127,7 +117,8 @@ def every_model() -> dict[str, dict[str, dict[str, float]]]:
             return seunet.create_model(name, preset=preset, **options).eval()
 
         def make_centred(make: Callable[[], Callable[[Tensor], Tensor]] = make) -> Callable[[Tensor], Tensor]:
-            return without_mean(make())
+            network = make()
+            return lambda images: without_mean(network(images))
 
         table[label] = {
             "as_in_the_paper": {f"{s:.2f}": round(best_pair(make, s, 0.05), 4) for s in SCALES},

@@ -16,7 +16,7 @@ import yaml
 from benchmarks.record import ROOT
 from seunet.atomic import atomic_path, write_text
 from seunet.errors import InputError
-from seunet.evaluation.training_figure import training_curves
+from seunet.evaluation.learning_figure import training_curves
 from seunet.training.journal import rows
 
 KEPT = ROOT / "docs" / "results" / "training"

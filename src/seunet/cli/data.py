@@ -6,19 +6,18 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from seunet.cli.progress import progress as progress_of
 from seunet.errors import SeunetError
 
 if TYPE_CHECKING:
     from seunet.data.plan import Plan, Settings
-    from seunet.data.prepare import Progress
 
 EXIT_PART = 5
 
@@ -161,7 +160,7 @@ def _carry_out(plan: Plan, shared: Shared) -> None:
 
     started = time.monotonic()
     try:
-        with _progress(shared.progress) as progress:
+        with progress_of(shared.progress) as progress:
             prepared = prepare(
                 plan,
                 shared.dest,
@@ -188,23 +187,6 @@ def _print_faults(faults: list[SeunetError]) -> None:
         print(f"seunet: {' '.join(str(fault).split())}", file=sys.stderr)
 
 
-@contextmanager
-def _progress(show: bool) -> Iterator[Progress | None]:
-    """A bar with rate and time left on a terminal, plain lines elsewhere, nothing on request."""
-    if not show:
-        yield None
-    elif not sys.stderr.isatty():
-        yield lambda done, total, name: print(f"[{done}/{total}] {name}", file=sys.stderr)
-    else:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("starting", total=None)
-            yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
-
-
 @app.command("verify")
 def verify_set(
     folder: Path = PREPARED,
@@ -217,7 +199,7 @@ def verify_set(
     from seunet.data.manifest import read_manifest
     from seunet.data.verify import verify
 
-    with _progress(progress) as show:
+    with progress_of(progress) as show:
         findings = verify(folder, show)
     for finding in findings:
         print(finding)

@@ -18,6 +18,9 @@ from typer.main import get_command
 from seunet import __version__
 from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
+from seunet.cli.equivariance import equivariance
+from seunet.cli.evaluate import evaluate
+from seunet.cli.plot import app as plot_app
 from seunet.cli.train import train
 from seunet.errors import SeunetError
 from seunet.memory import keep_freed_memory
@@ -34,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
+app.add_typer(plot_app, name="plot")
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,6 +55,8 @@ def options(
 
 app.command()(demo)
 app.command()(train)
+app.command()(evaluate)
+app.command()(equivariance)
 
 
 class Terminated(BaseException):

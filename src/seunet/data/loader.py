@@ -86,6 +86,10 @@ class WindowDataset(Dataset[Window]):
         for image_index in self._used:
             self._pixels[image_index]
 
+    def release(self) -> None:
+        """Let go of the decoded images: for going through a set of any size once, image by image."""
+        self._pixels.release()
+
     def image_name(self, index: int) -> str:
         """The image that a window is of."""
         return self.manifest.images[self.rows[index][0]].name

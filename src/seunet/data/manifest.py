@@ -103,6 +103,10 @@ class Manifest(_Frozen):
         counts: Counter[str] = Counter(self.images[row[0]].split for row in self.windows.rows)
         return {split: counts[split] for split in SPLITS if counts[split]}
 
+    def content_hash(self) -> str:
+        """Of everything the set holds: sources, options, pixels, windows."""
+        return fingerprint(self.model_dump(mode="json"))
+
     def class_areas(self) -> dict[str, dict[str, int]]:
         """Pixels by split and class name; "ignore" last."""
         names = {str(entry.code): entry.name for entry in self.classes} | {str(self.ignore_code): "ignore"}

@@ -40,6 +40,10 @@ class PixelStore:
             self._held[index] = (self._load(entry, entry.image, 3), self._load(entry, entry.mask, 1))
         return self._held[index]
 
+    def release(self) -> None:
+        """Let go of all pixels held; they are decoded or mapped again when asked for."""
+        self._held.clear()
+
     def _load(self, entry: ImageEntry, file: FileEntry, channels: int) -> NDArray[Any]:
         if not self._on_disk:
             return self._decode(entry, file, channels)

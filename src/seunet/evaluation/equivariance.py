@@ -13,6 +13,8 @@ from seunet.maths.rescaling import rescale
 FeatureMap = Callable[[Tensor], Tensor]
 """[B, C, H, W] → [B, scales, channels, H, W]."""
 
+_STRIP_ROWS = 128
+
 
 def squared_ratio(expected: Tensor, actual: Tensor) -> Tensor:
     """‖expected − actual‖² / ‖expected‖², averaged over the batch: the paper's Δ."""
@@ -34,16 +36,30 @@ def error_matrix(before: FeatureMap, after: FeatureMap, images: Tensor, scale: f
 
     Row k is the scale on the original image, column k′ the one on the rescaled image.
     """
-    original = before(images)
-    rescaled = after(rescale(images, scale))
+    return pair_errors(before(images), after(rescale(images, scale)), scale, margin)
+
+
+def pair_errors(original: Tensor, rescaled: Tensor, scale: float, margin: float = 0.0) -> Tensor:
+    """`error_matrix` of Φ(f) and Φ′(S_s f): of [B, γ, C, H, W] and [B, γ, C, sH, sW] all pairs of scales.
+
+    ‖a − b‖² = ‖a‖² + ‖b‖² − 2⟨a, b⟩ in double precision, a strip of rows at a time: one pass for all γ² pairs.
+    """
     target = rescale(original.flatten(1, 2), scale).view(*original.shape[:3], *rescaled.shape[3:])
     target, rescaled = interior(target, margin), interior(rescaled, margin)
-    return torch.stack(
-        [
-            torch.stack([squared_ratio(target[:, k], rescaled[:, other]) for other in range(rescaled.shape[1])])
-            for k in range(target.shape[1])
-        ]
-    )
+    squares = target.new_zeros(2, *target.shape[:2], dtype=torch.float64)
+    products = target.new_zeros(*target.shape[:2], rescaled.shape[1], dtype=torch.float64)
+    for top in range(0, target.shape[3], _STRIP_ROWS):
+        a, b = (maps[..., top : top + _STRIP_ROWS, :].flatten(2).double() for maps in (target, rescaled))
+        squares = squares + torch.stack([a.square().sum(2), b.square().sum(2)])
+        products = products + a @ b.mT
+    energy = squares[0, :, :, None]
+    difference = (energy + squares[1, :, None] - 2 * products).clamp(min=0)
+    return (difference / energy.clamp(min=torch.finfo(target.dtype).tiny)).mean(0).to(target.dtype)
+
+
+def without_mean(features: Tensor) -> Tensor:
+    """Each map without its mean over the pixels, which any network rescales perfectly: [B, γ, C, H, W]."""
+    return features - features.mean((3, 4), keepdim=True)
 
 
 def assert_equivariant(

@@ -6,6 +6,8 @@ drawing touches no global state.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seunet.evaluation.drawing import DPI, QUIET, hide_frame, hide_spines, new_figure
 from seunet.evaluation.scale_matching import FilterStudy, ScaleMatch
 
 if TYPE_CHECKING:
@@ -20,31 +23,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.image import AxesImage
 
-DPI: Final = 160
 WIDTH_PX: Final = 1920
 HEIGHT_PX: Final = 2400
 _COLUMNS: Final = 4
 _TOP_ROWS: Final = 0.8
 """The height of the filters' row in rows of matrices."""
-_LOWEST_PERCENT: Final = 0.01
-_HIGHEST_PERCENT: Final = 30.0
-_DARK_PERCENT: Final = 0.5
-"""Below it a cell is too dark for black figures."""
+_LIMITS_PERCENT: Final = (0.01, 30.0)
 _RED: Final = "#d62728"
-_QUIET: Final = "#555555"
 
 
 def filters_figure(study: FilterStudy) -> Figure:
     """Filters and image in the top row, one γ×γ matrix for each s below."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH_PX / DPI, HEIGHT_PX / DPI), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(WIDTH_PX, HEIGHT_PX)
     rows = -(-len(study.matches) // _COLUMNS)
     parts = figure.add_gridspec(2, 1, height_ratios=(_TOP_ROWS, rows))
     _draw_filters(figure.add_subfigure(parts[0]), study)
-    _draw_matches(figure.add_subfigure(parts[1]), study.matches, rows)
+    draw_matches(figure.add_subfigure(parts[1]), study.matches, rows)
     return figure
 
 
@@ -77,26 +71,33 @@ def _draw_filters(area: SubFigure, study: FilterStudy) -> None:
         # A filter's values fall with 1/σ²: each is shown relative to its own largest, so that the shapes compare.
         axis.imshow((picture / weights.abs().max()).numpy(), cmap="PuOr", vmin=-1, vmax=1)
         corner = middle - size / 2
-        axis.add_patch(Rectangle((corner, corner), size, size, fill=False, edgecolor=_QUIET, clip_on=False))
+        axis.add_patch(Rectangle((corner, corner), size, size, fill=False, edgecolor=QUIET, clip_on=False))
         axis.set_title(f"σ = {sigma:g}   τ = {size} px", fontsize=11)
         axis.set_facecolor("#eeeeee")
-        _hide_frame(axis)
+        hide_frame(axis)
     height, width = study.image.shape[:2]
     axes[-1].imshow(study.image.numpy())
     axes[-1].set_title(f"the image, {width}×{height} px", fontsize=11)
-    _hide_frame(axes[-1])
+    hide_frame(axes[-1])
 
 
-def _draw_matches(area: SubFigure, matches: tuple[ScaleMatch, ...], rows: int) -> None:
+def draw_matches(
+    area: Figure | SubFigure,
+    matches: Sequence[ScaleMatch],
+    rows: int,
+    on: str = "on this image",
+    limits_percent: tuple[float, float] = _LIMITS_PERCENT,
+) -> None:
+    """A matrix for each s in rows of four, with one colour bar."""
     area.suptitle(
-        "Equivariance error Δ in % on this image rescaled by s, for every pair of σ\n"
+        f"Equivariance error Δ in % {on} rescaled by s, for every pair of σ\n"
         "red box: the best pair; its ratio (σ on the rescaled image / σ on the original) should be s",
         fontweight="bold",
     )
     axes = area.subplots(rows, _COLUMNS, squeeze=False)
     for axis in axes.flat[len(matches) :]:
         axis.set_axis_off()
-    shown = [_draw_match(axis, match) for axis, match in zip(axes.flat, matches, strict=False)]
+    shown = [_draw_match(axis, match, limits_percent) for axis, match in zip(axes.flat, matches, strict=False)]
     for axis in axes[:, 0]:
         axis.set_ylabel("σ on the original image", labelpad=6)
     for axis in axes[-1]:
@@ -105,24 +106,25 @@ def _draw_matches(area: SubFigure, matches: tuple[ScaleMatch, ...], rows: int) -
     bar.set_label("Δ in % (logarithmic)")
 
 
-def _draw_match(axis: Axes, match: ScaleMatch) -> AxesImage:
+def _draw_match(axis: Axes, match: ScaleMatch, limits_percent: tuple[float, float]) -> AxesImage:
     from matplotlib.colors import LogNorm
     from matplotlib.patches import Rectangle
 
     percent = match.errors * 100
-    shown = axis.imshow(percent.numpy(), cmap="cividis", norm=LogNorm(_LOWEST_PERCENT, _HIGHEST_PERCENT, clip=True))
+    shown = axis.imshow(percent.numpy(), cmap="cividis", norm=LogNorm(*limits_percent, clip=True))
+    dark = math.sqrt(limits_percent[0] * limits_percent[1])
     for row, values in enumerate(percent.tolist()):
         for column, value in enumerate(values):
-            ink = "white" if value < _DARK_PERCENT else "black"
+            ink = "white" if value < dark else "black"
             axis.text(column, row, percent_label(value), ha="center", va="center", color=ink, fontsize=11)
     row, column = match.best
     axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=_RED, linewidth=3, clip_on=False))
-    labels = [f"{sigma:g}" for sigma in match.sigmas]
+    labels = [f"{sigma:.3g}" for sigma in match.sigmas]
     axis.set_xticks(range(len(labels)), labels)
     axis.set_yticks(range(len(labels)), labels)
-    axis.tick_params(length=0, colors=_QUIET)
-    axis.set_title(f"s = {match.scale:g} · best pair {match.ratio:.2f}", fontsize=12)
-    _hide_spines(axis)
+    axis.tick_params(length=0, colors=QUIET)
+    axis.set_title(f"s = {round(match.scale, 2):g} · best pair {match.ratio:.2f}", fontsize=12)
+    hide_spines(axis)
     return shown
 
 
@@ -133,14 +135,3 @@ def percent_label(value: float) -> str:
     ['0.03', '2.1', '13']
     """
     return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
-
-
-def _hide_frame(axis: Axes) -> None:
-    axis.set_xticks([])
-    axis.set_yticks([])
-    _hide_spines(axis)
-
-
-def _hide_spines(axis: Axes) -> None:
-    for spine in axis.spines.values():
-        spine.set_visible(False)

@@ -84,6 +84,14 @@ class GaussianConv2d(nn.Module):
         """Multiply every σ and its bounds: the same filter for structures `factor` times as large."""
         self._set_bounds(self.factor * factor)
 
+    def keep_scale(self, number: int) -> None:
+        """Leave this scale alone of all γ; what is trained stays shared with whoever shared it."""
+        kept, self.scales = self.sigma_range, 1
+        self.sigma_range = SigmaRange((kept.lower[number],), (kept.upper[number],), kept.tied)
+        if self.sigma_position is not None and len(self.sigma_position) > 1:
+            self.sigma_position = nn.Parameter(self.sigma_position.detach()[number : number + 1])
+        self._set_bounds(self.factor)
+
     def reset_parameters(self) -> None:
         """α from a variance-preserving normal distribution, σ in the middle of its interval."""
         if self.coefficients.is_meta:

@@ -57,6 +57,17 @@ class ScaleNorm2d(nn.Module):
             norm.running_var.lerp_(unbiased.to(norm.running_var), norm.momentum)  # type: ignore[union-attr, arg-type]
         return result
 
+    def keep_scale(self, number: int) -> None:
+        """Leave the statistics and affine of this scale alone of all γ, shared with whoever shared them."""
+        if self.kind == "group" and self.scales > 1:
+            whole, self.norm = self.norm, nn.BatchNorm2d(self.channels).train(self.norm.training)
+            mine = slice(number * self.channels, (number + 1) * self.channels)
+            self.norm.weight = nn.Parameter(whole.weight.detach()[mine])
+            self.norm.bias = nn.Parameter(whole.bias.detach()[mine])
+            self.norm.running_mean = whole.running_mean[mine]  # type: ignore[index]
+            self.norm.running_var = whole.running_var[mine]  # type: ignore[index]
+        self.scales = 1
+
     def folded(self) -> Tensor | None:
         """a and b of y = a·x + b with the running statistics, [2, γ, C]; None while they are being learnt."""
         norm = self.norm

@@ -20,6 +20,24 @@ def confusion_matrix(predicted: Tensor, target: Tensor, classes: int, ignore_ind
     return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
 
 
+def confusion_matrices(predicted: Tensor, target: Tensor, classes: int, ignore_index: int = IGNORE_INDEX) -> Tensor:
+    """`confusion_matrix` of several predictions of one target: [P, …] and […] → [P, classes, classes], one count."""
+    if predicted.shape[1:] != target.shape:
+        raise InputError(f"`predicted` of shape {list(predicted.shape)} must be [predictions, *{list(target.shape)}]")
+    places = classes + 1  # what is to be ignored is counted as one more true class, and dropped: no pixel is gathered
+    truth = torch.where(target == ignore_index, classes, target.long())
+    if truth.numel() and not (int(truth.min()) >= 0 and int(truth.max()) <= classes):
+        raise InputError(f"`target` must hold classes 0 … {classes - 1}")
+    if predicted.numel() and not (int(predicted.min()) >= 0 and int(predicted.max()) < classes):
+        raise InputError(f"`predicted` must hold classes 0 … {classes - 1}")
+    kinds = len(predicted) * places * classes
+    number = torch.int16 if kinds < 2**15 else torch.int64  # a quarter of the memory traffic, which is what it costs
+    which = torch.arange(len(predicted), dtype=number, device=predicted.device).view(-1, *[1] * target.ndim)
+    pairs = (which * places + truth.to(number)).mul_(classes).add_(predicted.to(number))
+    counts = torch.bincount(pairs.flatten(), minlength=kinds)
+    return counts.view(len(predicted), places, classes)[:, :classes]
+
+
 def class_iou(confusion: Tensor) -> Tensor:
     """|A ∩ B| / |A ∪ B| of each class, [classes] in double precision; NaN where a class is in neither."""
     both = confusion.diagonal().double()

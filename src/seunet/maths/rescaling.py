@@ -28,6 +28,13 @@ def rescale_mask(masks: Tensor, scale: float) -> Tensor:
     return _resize(masks[:, None].double(), scale, "nearest-exact", False)[:, 0].to(masks.dtype)
 
 
+def resize(images: Tensor, height: int, width: int, antialias: bool = False) -> Tensor:
+    """S_s with the size it must have in the end, as on the way back: [B, C, H, W] → [B, C, height, width]."""
+    if images.shape[-2:] == (height, width):
+        return images
+    return interpolate(images, size=(height, width), mode="bilinear", antialias=antialias)
+
+
 def _resize(images: Tensor, scale: float, mode: str, antialias: bool) -> Tensor:
     if not math.isfinite(scale) or scale <= 0:
         raise InputError(f"`scale` (={scale}) must be a positive number")

@@ -36,7 +36,7 @@ _DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float
 def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     """Write the two files atomically, the weights first: a config never points at weights that are not there."""
     place = Path(folder)
-    weights = tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
+    weights = _weights(model)
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -47,6 +47,15 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     }
     write_bytes(place / WEIGHTS_NAME, weights)
     write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
+
+
+def weights_sha256(model: ScaleUNet) -> str:
+    """What the config of the saved model says of its weights: which weights these are, wherever they lie."""
+    return hashlib.sha256(_weights(model)).hexdigest()
+
+
+def _weights(model: ScaleUNet) -> bytes:
+    return tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
 
 
 def load(folder: str | os.PathLike[str]) -> ScaleUNet:

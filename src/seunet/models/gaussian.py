@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seunet.layers.gaussian import GaussianConv2d
+from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.sigma import SigmaRange, geometric_schedule, paper_schedule
 from seunet.models.config import GaussianConfig
 from seunet.models.skeleton import ScaleUNet
@@ -70,8 +71,24 @@ class SEUNet(ScaleUNet):
         α does not know the scale (paper eq. 4), so this is the trained network for images at another magnification.
         Parameters and running statistics are shared with this model, not copied.
         """
-        shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
-        other = copy.deepcopy(self, shared)
+        other = self._sharing()
         for layer in other.gaussian_layers():
             layer.rescale_sigma(factor)
         return other
+
+    def only_scale(self, number: int) -> SEUNet:
+        """The network of one scale: [B, C, H, W] → [B, 1, classes, H, W], `self(images)[:, number : number + 1]`.
+
+        The scales meet nowhere before the fusion, so they can be run one after the other in a γ-th of the memory.
+        Weights are shared, not copied.  It is for running: its `config` is still that of the whole.
+        """
+        other = self._sharing()
+        for module in other.modules():
+            if isinstance(module, GaussianConv2d | ScaleNorm2d):
+                module.keep_scale(number)
+        other.heads, other.eta = 1, None
+        return other
+
+    def _sharing(self) -> SEUNet:
+        """Another network of the same parameters and running statistics."""
+        return copy.deepcopy(self, {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())})

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from seunet.data.augment import epoch_order
 from seunet.data.loader import WindowDataset
-from seunet.data.manifest import Manifest, fingerprint, read_manifest
+from seunet.data.manifest import Manifest, read_manifest
 from seunet.errors import InputError, unknown_name
 from seunet.training.config import DataSection
 from seunet.training.processes import Processes
@@ -36,7 +36,7 @@ class Sources:
     @property
     def data_hash(self) -> str:
         """Of everything the set holds: sources, options, pixels, windows."""
-        return fingerprint(self.manifest.model_dump(mode="json"))
+        return self.manifest.content_hash()
 
 
 def held_out_images(section: DataSection, manifest: Manifest) -> list[str]:

@@ -1,0 +1,120 @@
+"""`seunet evaluate`: parse, call, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from seunet.cli.progress import duration
+from seunet.cli.progress import progress as progress_of
+
+if TYPE_CHECKING:
+    from seunet.evaluation.evaluate import Settings
+    from seunet.models.skeleton import ScaleUNet
+
+MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, e.g. runs/nuclei/model.")
+DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.")
+OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
+SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
+IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")
+SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
+FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
+ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
+TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
+ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
+PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
+PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace a report in OUT.")
+PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
+
+
+def evaluate(
+    model: Path = MODEL,
+    data: Path = DATA,
+    out: Path = OUT,
+    split: str = SPLIT,
+    images: str | None = IMAGES,
+    scales: str | None = SCALES,
+    fusions: str | None = FUSIONS,
+    antialias: bool = ANTIALIAS,
+    told: bool = TOLD,
+    oracle: bool = ORACLE,
+    pyramid: bool = PYRAMID,
+    panels: bool = PANELS,
+    overwrite: bool = OVERWRITE,
+    progress: bool = PROGRESS,
+) -> None:
+    """Score a model at many magnifications. An interrupted run goes on where it stopped.
+
+    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --told --oracle
+    """
+    from seunet.evaluation.evaluate import Settings
+    from seunet.evaluation.evaluate import evaluate as run
+    from seunet.evaluation.scales import TEST_SCALES, parsed_scales
+    from seunet.maths.fusion import FUSIONS as KNOWN_FUSIONS
+    from seunet.models.files import load
+
+    extra = {"told": told, "oracle": oracle, "pyramid": pyramid}
+    settings = Settings(
+        split=split,
+        images=names(images),
+        scales=TEST_SCALES if scales is None else parsed_scales(scales),
+        ways=("blind", *(name for name, wanted in extra.items() if wanted)),
+        fusions=names(fusions) or KNOWN_FUSIONS,
+        antialias=antialias,
+    )
+    network = load(model)
+    with progress_of(progress, timed=True) as show:
+        document = run(network, data, out, settings, overwrite=overwrite, progress=show)
+    _write_results(document, out)
+    if panels:
+        _write_panels(document, network, data, settings, out)
+    _print_summary(document, out)
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """The names of `a,b`; None if the option was not given."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _write_results(document: dict[str, Any], out: Path) -> None:
+    from seunet.atomic import write_text
+    from seunet.evaluation.curves_figure import curves_figure, own_curves
+    from seunet.evaluation.drawing import write_png
+    from seunet.evaluation.scores import comma_separated, markdown, metric_name
+
+    write_text(out / "evaluation.md", markdown(document))
+    write_text(out / "evaluation.csv", comma_separated(document))
+    title = f"{document['model']['name']} on {document['data']['dataset']}, {document['data']['split']}"
+    write_png(curves_figure(own_curves(document), metric_name(document), title), out / "curves.png")
+
+
+def _write_panels(document: dict[str, Any], model: ScaleUNet, data: Path, settings: Settings, out: Path) -> None:
+    from seunet.evaluation.drawing import write_png
+    from seunet.evaluation.evaluate import open_windows
+    from seunet.evaluation.panels_figure import PANEL_SCALES, panel, panels_figure
+    from seunet.evaluation.ways import ways_of_predicting
+
+    windows = open_windows(data, settings.split, settings.images)
+    ways = ways_of_predicting(settings.ways, settings.antialias)
+    fusion = "p_ens" if "p_ens" in settings.fusions else settings.fusions[-1]
+    scales = [scale for scale in PANEL_SCALES if scale in settings.scales] or settings.scales[:5]
+    number = len(windows) // 2
+    shown = [panel(model, windows, number, scale, ways, fusion, settings.antialias) for scale in scales]
+    title = f"{windows.image_name(number)}: {document['model']['name']}"
+    write_png(panels_figure(shown, document["data"]["colors"], title), out / "panels.png")
+
+
+def _print_summary(document: dict[str, Any], out: Path) -> None:
+    from seunet.evaluation.scores import metric_name
+
+    for note in document["notes"]:
+        print(f"note: {note}")
+    scales, clock = document["arguments"]["scales"], document["clock"]
+    print(f"{metric_name(document)}, mean over {len(scales)} scales, {document['data']['windows']} windows:")
+    for row in document["scores"]:
+        if not row["head"] or document["model"]["heads"] == 1:
+            print(f"  {row['label']:32} {'–' if row['mean'] is None else format(100 * row['mean'], '.2f'):>6}")
+    print(f"{duration(clock['seconds'])}, {clock['peak_memory_mib']:.0f} MiB: {out / 'evaluation.md'}")

@@ -1,0 +1,171 @@
+"""A model on a data set at many magnifications, by several ways of predicting (paper section 4, tables 1 and 2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from seunet import __version__
+from seunet.data.loader import WindowDataset
+from seunet.errors import unknown_name
+from seunet.evaluation.counting import confusions
+from seunet.evaluation.provenance import (
+    check_fit,
+    data_facts,
+    data_notes,
+    model_facts,
+    new_clock,
+    note_part,
+    sigma_facts,
+    source_commit,
+)
+from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.scales import TEST_SCALES, check_scales
+from seunet.evaluation.scores import scores
+from seunet.evaluation.ways import PYRAMID_FACTORS, Way, ways_of_predicting
+from seunet.maths.fusion import FUSIONS
+from seunet.maths.rescaling import scaled_size
+from seunet.models.skeleton import ScaleUNet
+
+FORMAT: Final = "seunet-evaluation/1"
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is evaluated, and how."""
+
+    split: str = "test"
+    images: tuple[str, ...] | None = None
+    scales: tuple[float, ...] = TEST_SCALES
+    ways: tuple[str, ...] = ("blind",)
+    fusions: tuple[str, ...] = FUSIONS
+    antialias: bool = False
+
+
+DEFAULTS: Final = Settings()
+
+
+def open_windows(root: Path, split: str, images: Sequence[str] | None) -> WindowDataset:
+    """The windows of a split, never written to disk and held an image at a time."""
+    return WindowDataset(root, split, images=images, cache_bytes=2**62)
+
+
+def evaluate(
+    model: ScaleUNet,
+    data: Path,
+    out: Path,
+    settings: Settings = DEFAULTS,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The report of `model` on `data`, also written to OUT/evaluation.json.
+
+    Each (way, scale) is kept in OUT when it is finished; a run that was interrupted goes on after the last of them and
+    ends with the same report but for its field `clock`.
+    """
+    run = _Run(model, data, settings)
+    folder = ReportFolder(out, "evaluation")
+    document = folder.claim(run.identity, overwrite)
+    if document is not None and "scores" in document:
+        return document
+    document = document or run.begun()
+    if run.commit not in document["commits"]:
+        document["commits"].append(run.commit)
+    folder.keep(document)
+    run.work_through(document, folder, progress)
+    document["scores"] = scores(document)
+    document[CLOCK] = document.pop(CLOCK)  # last, where it is out of the way of a comparison
+    folder.finish(document)
+    return document
+
+
+class _Run:
+    """Everything that is known before the first window is read."""
+
+    def __init__(self, model: ScaleUNet, data: Path, settings: Settings) -> None:
+        for name in settings.fusions:
+            if name not in FUSIONS:
+                raise unknown_name("fusion", name, FUSIONS)
+        self.model, self.settings = model.eval(), settings
+        self.windows = open_windows(data, settings.split, settings.images)
+        check_fit(model, self.windows)
+        check_scales(settings.scales, self.windows.size_px)
+        self.ways = ways_of_predicting(settings.ways, settings.antialias)
+        for way in self.ways:
+            way.at_scale(self.model, settings.scales[0])  # refuses what the model cannot
+        self.commit = source_commit()
+        self.identity = {
+            "format": FORMAT,
+            "seunet": __version__,
+            "model": model_facts(model),
+            "data": data_facts(self.windows, settings.split),
+            "arguments": {
+                "scales": list(settings.scales),
+                "ways": [way.name for way in self.ways],
+                "fusions": list(settings.fusions),
+                "antialias": settings.antialias,
+                "pyramid_factors": list(PYRAMID_FACTORS),
+            },
+        }
+
+    def begun(self) -> dict[str, Any]:
+        """A report without results."""
+        return {
+            **self.identity,
+            "notes": data_notes(self.identity["data"]),  # type: ignore[arg-type]
+            "sigma": sigma_facts(self.model),
+            "commits": [],
+            "results": [],
+            CLOCK: new_clock(),
+        }
+
+    def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
+        """Every (way, scale) that is not yet among the results."""
+        parts = [(way, scale) for way in self.ways for scale in self.settings.scales]
+        finished = {(row["way"], row["scale"]) for row in document["results"]}
+        total = sum(self._pixels(way, scale) * len(self.windows) for way, scale in parts)
+        done = 0
+        for way, scale in parts:
+            each = self._pixels(way, scale)
+            if (way.name, scale) not in finished:
+                text = f"{way.name}, s = {scale:.3g}"
+
+                def told(windows: int, each: int = each, text: str = text) -> None:
+                    nonlocal done
+                    done += each * windows
+                    if progress is not None:
+                        progress(done, total, text)
+
+                if progress is not None:
+                    progress(done, total, text)
+                self._finish(way, scale, document, told)
+                folder.keep(document)
+            else:
+                done += each * len(self.windows)
+
+    def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
+        settings, start = self.settings, time.monotonic()
+        with torch.inference_mode():
+            predict = way.at_scale(self.model, scale)
+        names = way.head_names(self.model)
+        fusions = settings.fusions if len(names) > 1 else ()
+        found = confusions(predict, self.windows, scale, fusions, settings.antialias, on_windows)
+        side = scaled_size(self.windows.size_px, scale)
+        rows = dict(zip((*names, *fusions), found.tolist(), strict=True))
+        document["results"].append({"way": way.name, "scale": scale, "size_px": side, "confusions": rows})
+        note_part(document[CLOCK], f"{way.name} {scale:.4g}", time.monotonic() - start)
+
+    def _pixels(self, way: Way, scale: float) -> int:
+        """What a window costs, for the time left: the pixels that the network sees."""
+        factors = {"oracle": (1 / scale,), "pyramid": PYRAMID_FACTORS}.get(way.name, (1.0,))
+        side = scaled_size(self.windows.size_px, scale)
+        work = sum((side * factor) ** 2 for factor in factors)
+        # Filters grow with σ: their share of the work is about a half at s = 1.
+        return round(work * (0.5 + 0.5 * scale) if way.name == "told" else work)
