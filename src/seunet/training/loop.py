@@ -45,7 +45,11 @@ def train(
 ) -> Outcome:
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
     run = Run(config, RunFolder(folder), processes, resume, overwrite, observers, clock)
-    return run.until_done(stop_wanted)
+    try:
+        return run.until_done(stop_wanted)
+    finally:
+        if run.keeper is not None:
+            run.keeper.close()
 
 
 class Run:
@@ -94,6 +98,8 @@ class Run:
     def until_done(self, stop_wanted: Callable[[], bool]) -> Outcome:
         """Go on to the end, or to the first step after which any process is asked to stop."""
         progress, stopped = self.progress, False
+        if self.keeper is not None:
+            self.keeper.begin()
         while progress.step < self.total_steps and not stopped:
             epoch, done = divmod(progress.step, self.steps_per_epoch)
             for batch in self._batches(epoch, done):
@@ -107,7 +113,7 @@ class Run:
         if self.keeper is not None:
             if stopped:
                 self.keeper.checkpoint()
-            self.keeper.close("stopped" if stopped else "finished")
+            self.keeper.end("stopped" if stopped else "finished")
         return Outcome(progress.step == self.total_steps, progress.step, self.total_steps, progress.best_iou)
 
     def _batches(self, epoch: int, done: int) -> DataLoader:

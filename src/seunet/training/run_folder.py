@@ -56,6 +56,6 @@ class RunFolder:
             raise StorageError(f"{self.root}: cannot be overwritten ({error.strerror})") from error
 
     def sweep(self) -> None:
-        """Remove files that a kill left half written."""
-        for part in self.root.glob(".*.part"):
+        """Remove what the run before left: files that a kill left half written, and why it stopped."""
+        for part in (*self.root.glob(".*.part"), *self.model.glob(".*.part"), self.stopped):
             part.unlink(missing_ok=True)
