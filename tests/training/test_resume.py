@@ -28,6 +28,9 @@ from tests.support.training import (
 )
 
 STEPS = 12
+LONG = 15
+"""Epochs of the runs that are ended from outside."""
+
 CUTS = [sorted(np.random.default_rng(2026 + n).choice(np.arange(1, STEPS), 1 + n % 2, replace=False)) for n in range(8)]
 """12 fixed cut points in 8 runs, most of them in mid-epoch (an epoch is 4 steps)."""
 
@@ -111,9 +114,7 @@ def _checkpoints(folder: Path) -> list[int]:
     return [event["step"] for event in events if event["event"] == "checkpoint"]
 
 
-def test_a_finished_run_is_left_as_it_is_when_resumed(
-    nuclei: Path, unbroken: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_finished_run_is_left_as_it_is_when_resumed(nuclei: Path, unbroken: dict[str, bytes], tmp_path: Path) -> None:
     config = tiny_config(nuclei)
     train_alone(config, tmp_path)
     assert train_alone(config, tmp_path, resume=True).finished
@@ -128,33 +129,36 @@ def test_the_best_weights_are_a_model_folder_that_loads(nuclei: Path, tmp_path: 
     assert all(bool((weights.tensors[f"model/{name}"] == value).all()) for name, value in state.items())
 
 
+@pytest.fixture(scope="module")
+def long_unbroken(nuclei: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("long")
+    train_alone(tiny_config(nuclei, recipe__epochs=LONG), folder)
+    return learnt(folder)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_real_run_after_its_step_and_resume_ends_with_the_same_bytes(
-    number: signal.Signals, code: int, nuclei: Path, tmp_path: Path
+def test_a_signal_to_it_and_its_workers_ends_a_run_after_its_step_and_resume_ends_with_the_same_bytes(
+    number: signal.Signals, code: int, nuclei: Path, long_unbroken: dict[str, bytes], tmp_path: Path
 ) -> None:
-    config = tiny_file(tmp_path / "config.yaml", nuclei, recipe__epochs=30, machine__workers=1)
+    config = tiny_file(tmp_path / "config.yaml", nuclei, recipe__epochs=LONG, machine__workers=1)
     process = start_training(config, tmp_path / "run")
     wait_for_rows(tmp_path / "run", 7, process)
     signal_group(process, number)
     ended_with, out, err = ended(process)
-    assert (ended_with, err) == (
-        code,
-        "seunet: stopping after this step, with a checkpoint; once more to stop at once\n",
-    )
-    progress = read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]
-    assert out.startswith(f"stopped after step {progress['step']} of 120, best validation IoU 0.")
+    line = "seunet: stopping after this step, with a checkpoint; once more to stop at once\n"
+    assert (ended_with, err) == (code, line)
+    step = read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]["step"]
+    assert 6 <= step < 4 * LONG
+    assert out.startswith(f"stopped after step {step} of {4 * LONG}, best validation IoU 0.")
     assert out.endswith(f"; go on with --resume: {tmp_path / 'run'}\n")
-    assert 6 <= progress["step"] < 120
-    train_alone(tiny_config(nuclei, recipe__epochs=30), tmp_path / "run", resume=True)
-    train_alone(tiny_config(nuclei, recipe__epochs=30), tmp_path / "whole")
-    assert learnt(tmp_path / "run") == learnt(tmp_path / "whole")
+    train_alone(tiny_config(nuclei, recipe__epochs=LONG), tmp_path / "run", resume=True)
+    assert learnt(tmp_path / "run") == long_unbroken
 
 
 def test_killed_for_real_it_loses_at_most_one_interval_and_ends_with_the_same_bytes(
-    nuclei: Path, tmp_path: Path
+    nuclei: Path, long_unbroken: dict[str, bytes], tmp_path: Path
 ) -> None:
-    changes: dict[str, Any] = {"recipe__epochs": 9, "machine__checkpoint_seconds": 0}
-    config = tiny_file(tmp_path / "config.yaml", nuclei, **changes)
+    config = tiny_file(tmp_path / "config.yaml", nuclei, recipe__epochs=LONG, machine__checkpoint_seconds=0)
     process = start_training(config, tmp_path / "run")
     wait_for_rows(tmp_path / "run", 14, process)
     signal_group(process, signal.SIGKILL)
@@ -162,6 +166,5 @@ def test_killed_for_real_it_loses_at_most_one_interval_and_ends_with_the_same_by
     lines = [line for line in (tmp_path / "run" / "log.jsonl").read_bytes().split(b"\n") if line.endswith(b"}")]
     kept = read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]["step"]
     assert 0 <= json.loads(lines[-1])["step"] - kept <= 1
-    train_alone(tiny_config(nuclei, **changes), tmp_path / "run", resume=True)
-    train_alone(tiny_config(nuclei, recipe__epochs=9), tmp_path / "whole")
-    assert learnt(tmp_path / "run") == learnt(tmp_path / "whole")
+    train_alone(tiny_config(nuclei, recipe__epochs=LONG), tmp_path / "run", resume=True)
+    assert learnt(tmp_path / "run") == long_unbroken

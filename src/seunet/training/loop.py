@@ -83,8 +83,10 @@ class Run:
         )
         self.steps_per_epoch = len(self.sources.training) // recipe.batch
         self.total_steps = self.steps_per_epoch * recipe.epochs
-        if processes.lead:
-            folder.claim(resume, overwrite)
+        folder.check(resume, overwrite)
+        processes.wait()  # until all have looked, before one changes anything
+        if processes.lead and overwrite:
+            folder.clear()
         processes.wait()
         data_hash = self.sources.data_hash
         self.progress = restore(kept_before(folder, config, data_hash), self.trainer) if resume else Progress()
@@ -192,6 +194,8 @@ class Run:
         progress, rules = self.progress, self.config.validation
         if progress.step < self.total_steps and (epoch + 1) % rules.every_epochs:
             return
+        # Norms that are not synced differ by process; what is judged is what is kept.
+        self.processes.follow_lead(self.trainer.model.buffers())
         ious = validate(self.trainer.model, self.sources.validation, self.processes, rules.batch)
         iou = float(ious[rules.fusion])
         better = progress.best_iou is None or iou > progress.best_iou

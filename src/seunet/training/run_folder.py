@@ -9,7 +9,7 @@ from seunet.errors import InputError, StorageError
 
 
 class RunFolder:
-    """Paths of a run; `claim` decides whether it may be written to."""
+    """Paths of a run; `check` decides whether it may be written to."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -22,7 +22,7 @@ class RunFolder:
         self.board = root / "tensorboard"
         self.stopped = root / "stopped.json"
 
-    def claim(self, resume: bool, overwrite: bool) -> None:
+    def check(self, resume: bool, overwrite: bool) -> None:
         """Refuse what would lose or mix up runs: a new run in a used folder, a resumed one where nothing is."""
         if resume and overwrite:
             raise InputError("--resume goes on with a run and --overwrite throws it away; give one of them")
@@ -41,10 +41,8 @@ class RunFolder:
                     f"{self.root}: holds a run; pass --resume to go on with it or --overwrite to replace it"
                 )
             raise InputError(f"{self.root}: holds something else ({entries[0]}); choose a new or empty folder")
-        elif entries:
-            self._clear()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove what a run writes and nothing else."""
         try:
             for file in (self.config, self.log, self.clock, self.last, self.best, self.stopped):
