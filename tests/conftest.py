@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import hypothesis
 import pytest
 import torch
+
+from tests.support.training import prepared_nuclei
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 hypothesis.settings.load_profile("suite")
@@ -14,3 +18,9 @@ hypothesis.settings.load_profile("suite")
 def _fixed_seed_and_threads() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session")
+def nuclei(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared set of six small images, not to be changed: 24 windows of 32 px, differing in labelled pixels."""
+    return prepared_nuclei(tmp_path_factory.mktemp("nuclei"))

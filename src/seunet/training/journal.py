@@ -19,21 +19,23 @@ class Journal:
     """Appends rows to a file, from byte `start` on."""
 
     def __init__(self, path: Path, start: int | None = None) -> None:
-        """`start` None goes on at the end; a number cuts the file back to that many bytes first."""
+        """`start` None goes on after the last whole line; a number cuts the file back to that many bytes first."""
         self.path = path
         try:
-            self._file = path.open("ab")
-            if start is not None:
-                if self._file.tell() < start:
-                    raise InputError(f"{path}: shorter than when the checkpoint was taken; restore it, or --overwrite")
-                self._file.truncate(start)
+            found = path.read_bytes() if path.is_file() else b""
+            if start is not None and len(found) < start:
+                raise InputError(f"{path}: shorter than when the checkpoint was taken; restore it, or --overwrite")
+            # Unbuffered: what a full disk refused must not be tried again when the file is closed.
+            self._file = path.open("ab", buffering=0)
+            self._file.truncate(found.rfind(b"\n") + 1 if start is None else start)
         except OSError as error:
             raise _storage_error(path, error) from error
 
     def append(self, row: dict[str, Any]) -> None:
+        left = memoryview(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         try:
-            self._file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-            self._file.flush()
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise _storage_error(self.path, error) from error
 

@@ -78,13 +78,16 @@ class Keeper:
             "data": data_hash,
             "model": model_facts(trainer.model),
         }
-        folder.sweep()
         write_text(folder.config, to_yaml(config))
-        folder.stopped.unlink(missing_ok=True)
+        folder.sweep()
         self._log = Journal(folder.log, progress.log_bytes)
         self._clock_log = Journal(folder.clock)
-        self._clock_log.append({"event": "started", "step": progress.step, **meter.machine(trainer.processes.size)})
-        if not folder.last.is_file():
+
+    def begin(self) -> None:
+        """Note when and on what; a run has a checkpoint from its first moment."""
+        machine = self._meter.machine(self._trainer.processes.size)
+        self._clock_log.append({"event": "started", "step": self._progress.step, **machine})
+        if not self._folder.last.is_file():
             self.checkpoint()
 
     def note_step(self, report: StepReport) -> None:
@@ -121,13 +124,16 @@ class Keeper:
         facts = {**self._identity, "step": self._progress.step, "iou": self._progress.best_iou}
         files.write_checkpoint(self._folder.best, files.Checkpoint(files.model_tensors(self._trainer.model), facts))
 
-    def close(self, event: str) -> None:
+    def end(self, event: str) -> None:
         """The end, of the run or for now: the best weights become a model folder."""
         self._note_time(event)
-        self._log.close()
-        self._clock_log.close()
         if self._folder.best.is_file():
             export_model(self._folder.best, self._folder.model)
+
+    def close(self) -> None:
+        """Let go of the files, however the run went."""
+        self._log.close()
+        self._clock_log.close()
 
     def note_diverged(self, step: int, windows: list[int], images: list[str], head_losses: list[float]) -> None:
         where = {"step": step, "windows": windows, "images": images, "head_losses": [str(x) for x in head_losses]}

@@ -46,7 +46,12 @@ def train(
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
     place = RunFolder(folder)
     try:
-        return Run(config, place, processes, resume, overwrite, observers, clock).until_done(stop_wanted)
+        run = Run(config, place, processes, resume, overwrite, observers, clock)
+        try:
+            return run.until_done(stop_wanted)
+        finally:
+            if run.keeper is not None:
+                run.keeper.close()
     finally:
         place.release()
 
@@ -82,8 +87,12 @@ class Run:
         )
         self.steps_per_epoch = len(self.sources.training) // recipe.batch
         self.total_steps = self.steps_per_epoch * recipe.epochs
+        folder.check(resume, overwrite)
+        processes.wait()  # until all have looked, before one changes anything
         if processes.lead:
-            folder.claim(resume, overwrite)
+            folder.lock()
+            if overwrite:
+                folder.clear()
         processes.wait()
         data_hash = self.sources.data_hash
         self.progress = restore(kept_before(folder, config, data_hash), self.trainer) if resume else Progress()
@@ -97,6 +106,8 @@ class Run:
     def until_done(self, stop_wanted: Callable[[], bool]) -> Outcome:
         """Go on to the end, or to the first step after which any process is asked to stop."""
         progress, stopped = self.progress, False
+        if self.keeper is not None:
+            self.keeper.begin()
         while progress.step < self.total_steps and not stopped:
             epoch, done = divmod(progress.step, self.steps_per_epoch)
             for batch in self._batches(epoch, done):
@@ -110,7 +121,7 @@ class Run:
         if self.keeper is not None:
             if stopped:
                 self.keeper.checkpoint()
-            self.keeper.close("stopped" if stopped else "finished")
+            self.keeper.end("stopped" if stopped else "finished")
         return Outcome(progress.step == self.total_steps, progress.step, self.total_steps, progress.best_iou)
 
     def _batches(self, epoch: int, done: int) -> DataLoader:
@@ -195,6 +206,8 @@ class Run:
             return
         if not last and (epoch + 1) % rules.every_epochs:
             return
+        # Norms that are not synced differ by process; what is judged is what is kept.
+        self.processes.follow_lead(self.trainer.model.buffers())
         ious = validate(self.trainer.model, held_out, self.processes, rules.batch)
         iou = float(ious[rules.fusion])
         better = progress.best_iou is None or iou > progress.best_iou

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -37,6 +37,12 @@ class Processes:
         """Whether it is true in any process: all must leave a loop at the same step."""
         return bool(flag) if self.size == 1 else bool(self.total(torch.tensor(int(flag), device=self.device)))
 
+    def follow_lead(self, tensors: Iterable[Tensor]) -> None:
+        """Give `tensors` the lead's values in every process."""
+        if self.size > 1:
+            for tensor in tensors:
+                distributed.broadcast(tensor, src=0)
+
     def wait(self) -> None:
         """Until all are here."""
         if self.size > 1:
@@ -66,7 +72,9 @@ def _device(name: str, local_rank: int) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"`machine.device` (={name!r}) is no device; use auto, cpu or cuda") from None
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"`machine.device` (={name!r}) is no device; use auto, cpu or cuda")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"`machine.device` (={name!r}): this machine has no usable GPU; use auto or cpu")
     return torch.device("cuda", local_rank) if name == "cuda" else device

@@ -11,7 +11,7 @@ from seunet.errors import InputError, StorageError
 
 
 class RunFolder:
-    """Paths of a run; `claim` decides whether it may be written to."""
+    """Paths of a run; `check` decides whether it may be written to."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -25,7 +25,7 @@ class RunFolder:
         self.stopped = root / "stopped.json"
         self._held: IO[bytes] | None = None
 
-    def claim(self, resume: bool, overwrite: bool) -> None:
+    def check(self, resume: bool, overwrite: bool) -> None:
         """Refuse what would lose or mix up runs: a new run in a used folder, a resumed one where nothing is."""
         if resume and overwrite:
             raise InputError("--resume goes on with a run and --overwrite throws it away; give one of them")
@@ -44,11 +44,8 @@ class RunFolder:
                     f"{self.root}: holds a run; pass --resume to go on with it or --overwrite to replace it"
                 )
             raise InputError(f"{self.root}: holds something else ({entries[0]}); choose a new or empty folder")
-        self._lock()
-        if overwrite:
-            self._clear()
 
-    def _lock(self) -> None:
+    def lock(self) -> None:
         """Held until this process ends, however it ends: two runs in one folder would write over each other."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -64,7 +61,7 @@ class RunFolder:
         if self._held is not None:
             self._held.close()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove what a run writes and nothing else."""
         try:
             for file in (self.config, self.log, self.clock, self.last, self.best, self.stopped):
@@ -76,6 +73,6 @@ class RunFolder:
             raise StorageError(f"{self.root}: cannot be overwritten ({error.strerror})") from error
 
     def sweep(self) -> None:
-        """Remove files that a kill left half written."""
-        for part in self.root.glob(".*.part"):
+        """Remove what the run before left: files that a kill left half written, and why it stopped."""
+        for part in (*self.root.glob(".*.part"), *self.model.glob(".*.part"), self.stopped):
             part.unlink(missing_ok=True)

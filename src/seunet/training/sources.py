@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,8 +90,18 @@ def batches(windows: WindowDataset, sampler: ShareSampler, workers: int, pin_mem
         num_workers=workers,
         collate_fn=collate,
         pin_memory=pin_memory,
+        worker_init_fn=_leave_signals_to_the_run,
         generator=torch.Generator(),  # or each start of an epoch would draw from torch's own, and a resumed one twice
     )
+
+
+def _leave_signals_to_the_run(_worker: int) -> None:
+    """Ctrl-C and a scheduler's SIGTERM reach the workers as well; the run still needs them to end its step.
+
+    A second SIGTERM ends a worker: that is how torch gets rid of one that does not leave.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, _frame: signal.signal(number, signal.SIG_DFL))
 
 
 def check_shares(windows: WindowDataset, batch: int, processes: Processes, root: Path) -> None:

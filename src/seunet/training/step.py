@@ -35,7 +35,10 @@ class LossOf(nn.Module):
 
     def forward(self, images: Tensor, masks: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
         """Σ_k η̃_k Σ_pixels / labelled, and the parts of each head.  `labelled` counts the pixels of the whole batch."""
-        head_losses = scale_loss_sums(self.model(images).float(), masks) / labelled
+        logits = self.model(images)
+        # Half precision is not enough to sum over pixels; double is kept.
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        head_losses = scale_loss_sums(logits, masks) / labelled
         return weighted_loss(head_losses, self.model.head_weights()), head_losses.detach()
 
 
