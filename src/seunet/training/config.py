@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from seunet.data.augment import Augmentation
 from seunet.maths.fusion import FUSIONS
-from seunet.settings import read_settings
+from seunet.settings import checked_settings, read_settings
 
 
 class _Section(BaseModel):
@@ -116,6 +116,11 @@ class TrainingConfig(_Section):
 def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainingConfig:
     """The config of a YAML file with `a.b=value` overrides applied, or one line that names what is wrong."""
     return read_settings(TrainingConfig, path, overrides)
+
+
+def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
+    """The config of a plain tree, e.g. one made in a program."""
+    return checked_settings(TrainingConfig, tree, where)
 
 
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
