@@ -6,7 +6,19 @@ from pathlib import Path
 
 import typer
 
-from seunet.cli.evaluate import ANTIALIAS, DATA, IMAGES, MODEL, OUT, OVERWRITE, PROGRESS, SPLIT, names
+from seunet.cli.evaluate import (
+    ANTIALIAS,
+    DATA,
+    IMAGES,
+    MODEL,
+    OUT,
+    OVERWRITE,
+    PROGRESS,
+    SPLIT,
+    TILES,
+    names,
+    tile_sizes,
+)
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
 
@@ -19,6 +31,7 @@ def equivariance(
     out: Path = OUT,
     split: str = SPLIT,
     images: str | None = IMAGES,
+    tiles: str | None = TILES,
     scales: str | None = SCALES,
     antialias: bool = ANTIALIAS,
     overwrite: bool = OVERWRITE,
@@ -36,7 +49,7 @@ def equivariance(
     from seunet.models.files import load
 
     chosen = {} if scales is None else {"scales": parsed_scales(scales)}
-    settings = Settings(split=split, images=names(images), antialias=antialias, **chosen)
+    settings = Settings(split=split, images=names(images), tiles_px=tile_sizes(tiles), antialias=antialias, **chosen)
     with progress_of(progress, timed=True) as show:
         document = measure_equivariance(load(model), data, out, settings, overwrite=overwrite, progress=show)
     write_text(out / "equivariance.md", markdown(document))

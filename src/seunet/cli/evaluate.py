@@ -9,6 +9,7 @@ import typer
 
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
+from seunet.errors import InputError
 
 if TYPE_CHECKING:
     from seunet.evaluation.evaluate import Settings
@@ -19,6 +20,9 @@ DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
 IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")
+TILES = typer.Option(
+    None, "--tiles", metavar="PX[,STRIDE]", help="Windows other than the set's; the stride is the size where left out."
+)
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
 ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
@@ -36,6 +40,7 @@ def evaluate(
     out: Path = OUT,
     split: str = SPLIT,
     images: str | None = IMAGES,
+    tiles: str | None = TILES,
     scales: str | None = SCALES,
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
@@ -60,6 +65,7 @@ def evaluate(
     settings = Settings(
         split=split,
         images=names(images),
+        tiles_px=tile_sizes(tiles),
         scales=TEST_SCALES if scales is None else parsed_scales(scales),
         ways=("blind", *(name for name, wanted in extra.items() if wanted)),
         fusions=names(fusions) or KNOWN_FUSIONS,
@@ -77,6 +83,17 @@ def evaluate(
 def names(text: str | None) -> tuple[str, ...] | None:
     """The names of `a,b`; None if the option was not given."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def tile_sizes(text: str | None) -> tuple[int, int] | None:
+    """Size and stride of `500` or `400,200`; None if the option was not given."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"--tiles {text!r}: must be a size and perhaps a stride in pixels, e.g. 500 or 400,200")
+    sizes = [int(part) for part in parts]
+    return sizes[0], sizes[-1]
 
 
 def _write_results(document: dict[str, Any], out: Path) -> None:
@@ -97,7 +114,7 @@ def _write_panels(document: dict[str, Any], model: ScaleUNet, data: Path, settin
     from seunet.evaluation.panels_figure import PANEL_SCALES, panel, panels_figure
     from seunet.evaluation.ways import ways_of_predicting
 
-    windows = open_windows(data, settings.split, settings.images)
+    windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
     ways = ways_of_predicting(settings.ways, settings.antialias)
     fusion = "p_ens" if "p_ens" in settings.fusions else settings.fusions[-1]
     scales = [scale for scale in PANEL_SCALES if scale in settings.scales] or settings.scales[:5]

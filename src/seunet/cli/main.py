@@ -21,6 +21,7 @@ from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
 from seunet.cli.plot import app as plot_app
+from seunet.cli.reproduce import reproduce
 from seunet.cli.train import train
 from seunet.errors import SeunetError
 from seunet.memory import keep_freed_memory
@@ -55,6 +56,7 @@ def options(
 
 app.command()(demo)
 app.command()(train)
+app.command()(reproduce)
 app.command()(evaluate)
 app.command()(equivariance)
 

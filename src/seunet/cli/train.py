@@ -61,34 +61,46 @@ def train(
     if out is None:
         raise typer.BadParameter("needs the folder of the run", param_hint="-o")
 
-    from seunet.training.board import board
     from seunet.training.loop import train as run_training
     from seunet.training.processes import joined
 
-    stop = _StopOnSignal()
+    stop = StopOnSignal()
     with joined(chosen.machine.device) as processes, stop.listening():
-        shown = progress and processes.lead
-        with _progress(shown) as bar, board(out, chosen.machine.tensorboard and processes.lead) as writer:
+        shown, drawn = progress and processes.lead, chosen.machine.tensorboard and processes.lead
+        with training_observers(out, shown, drawn) as observers:
             outcome = run_training(
                 chosen,
                 out,
                 processes,
                 resume=resume,
                 overwrite=overwrite,
-                observers=tuple(observer for observer in (bar, writer) if observer is not None),
+                observers=observers,
                 stop_wanted=lambda: stop.received is not None,
             )
     if processes.lead:
         _print_outcome(outcome, out)
     if not outcome.finished:
-        raise typer.Exit(EXIT_INTERRUPTED if stop.received == signal.SIGINT else EXIT_TERMINATED)
+        raise typer.Exit(stop.exit_code)
 
 
-class _StopOnSignal:
+@contextmanager
+def training_observers(out: Path, shown: bool, drawn: bool) -> Iterator[tuple[Observer, ...]]:
+    """Those who watch a run: progress if it is to be shown, TensorBoard if it is to be drawn."""
+    from seunet.training.board import board
+
+    with _progress(shown) as bar, board(out, drawn) as writer:
+        yield tuple(observer for observer in (bar, writer) if observer is not None)
+
+
+class StopOnSignal:
     """The first Ctrl-C or SIGTERM lets the step end and a checkpoint be taken; the second ends at once."""
 
     def __init__(self) -> None:
         self.received: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_INTERRUPTED if self.received == signal.SIGINT else EXIT_TERMINATED
 
     @contextmanager
     def listening(self) -> Iterator[None]:

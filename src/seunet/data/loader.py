@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from seunet.data.augment import NONE, Augmentation, draw, epoch_order, stain_table
-from seunet.data.manifest import SPLITS, Manifest, read_manifest
+from seunet.data.manifest import SPLITS, Manifest, read_manifest, retiled
 from seunet.data.pixels import PixelStore
 from seunet.errors import InputError, unknown_name
 
@@ -64,13 +64,17 @@ class WindowDataset(Dataset[Window]):
         seed: int = 0,
         images: Sequence[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
+        tiles_px: tuple[int, int] | None = None,
     ) -> None:
         """`images` keeps only the windows of these images, for a split of one's own.
+
+        `tiles_px` (size, stride) cuts the images into other windows than the set was prepared with.
 
         A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
         """
         self.root = Path(root)
-        self.manifest: Manifest = read_manifest(self.root)
+        manifest = read_manifest(self.root)
+        self.manifest: Manifest = manifest if tiles_px is None else retiled(manifest, *tiles_px)
         self.augmentation = augmentation
         self.seed = seed
         self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)

@@ -21,6 +21,7 @@ from seunet.data.jobs import IGNORE_CODE
 from seunet.data.raster import read_limited
 from seunet.errors import InputError
 from seunet.limits import MAX_MANIFEST_BYTES
+from seunet.maths.windows import window_grid
 
 FORMAT = "seunet-data/1"
 MANIFEST = "manifest.json"
@@ -116,6 +117,19 @@ class Manifest(_Frozen):
             for code, pixels in image.class_pixels.items():
                 total[names[code]] += pixels
         return areas
+
+
+def retiled(manifest: Manifest, size_px: int, stride_px: int) -> Manifest:
+    """The same images cut into other windows; no window is left out for being little annotated."""
+    if size_px < 1 or stride_px < 1:
+        raise InputError(f"windows of {size_px} px every {stride_px} px: both must be 1 or more")
+    rows = tuple(
+        (number, x, y)
+        for number, image in enumerate(manifest.images)
+        for x, y in window_grid(image.height_px, image.width_px, size_px, stride_px)
+    )
+    windows = WindowTable(size_px=size_px, stride_px=stride_px, min_annotated=0, rows=rows)
+    return manifest.model_copy(update={"windows": windows})
 
 
 def canonical_json(value: object) -> str:

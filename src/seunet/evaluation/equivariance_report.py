@@ -43,6 +43,8 @@ class Settings:
 
     split: str = "test"
     images: tuple[str, ...] | None = None
+    tiles_px: tuple[int, int] | None = None
+    """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = tuple(scale for scale in TEST_SCALES if scale != 1)
     antialias: bool = False
 
@@ -76,7 +78,7 @@ def measure_equivariance(
     """The report, also written to OUT/equivariance.json; each finished image is kept, as `evaluate` keeps scales."""
     if 1.0 in settings.scales:
         raise InputError("scale 1 leaves an image as it is, and Δ is 0; leave it out")
-    windows = open_windows(data, settings.split, settings.images)
+    windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
     check_fit(model, windows)
     check_scales(settings.scales, windows.size_px)
     identity = {

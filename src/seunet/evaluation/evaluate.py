@@ -42,6 +42,8 @@ class Settings:
 
     split: str = "test"
     images: tuple[str, ...] | None = None
+    tiles_px: tuple[int, int] | None = None
+    """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = TEST_SCALES
     ways: tuple[str, ...] = ("blind",)
     fusions: tuple[str, ...] = FUSIONS
@@ -51,9 +53,11 @@ class Settings:
 DEFAULTS: Final = Settings()
 
 
-def open_windows(root: Path, split: str, images: Sequence[str] | None) -> WindowDataset:
+def open_windows(
+    root: Path, split: str, images: Sequence[str] | None, tiles_px: tuple[int, int] | None = None
+) -> WindowDataset:
     """The windows of a split, never written to disk and held an image at a time."""
-    return WindowDataset(root, split, images=images, cache_bytes=2**62)
+    return WindowDataset(root, split, images=images, cache_bytes=2**62, tiles_px=tiles_px)
 
 
 def evaluate(
@@ -94,7 +98,7 @@ class _Run:
             if name not in FUSIONS:
                 raise unknown_name("fusion", name, FUSIONS)
         self.model, self.settings = model.eval(), settings
-        self.windows = open_windows(data, settings.split, settings.images)
+        self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
         check_fit(model, self.windows)
         check_scales(settings.scales, self.windows.size_px)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)

@@ -48,7 +48,7 @@ class Protocol(_Section):
     data: Path
     split: Literal["train", "validation", "test"] = "test"
     tiles: Tiles | None = None
-    equivariance_windows: int = Field(default=16, ge=1)
+    equivariance_tiles: Tiles | None = None
     models: tuple[Entry, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -1,0 +1,58 @@
+"""`seunet reproduce`: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from seunet.cli.progress import progress as progress_of
+from seunet.cli.train import StopOnSignal, training_observers
+
+CONFIG = typer.Argument(..., readable=False, metavar="CONFIG", help="E.g. configs/reproduce-monuseg-cpu.yaml.")
+OUT = typer.Option(..., "-o", "--out", readable=False, metavar="REPORT", help="The folder of the report.")
+SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Change a value of the protocol, e.g. data=prepared/lab.")
+TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
+PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
+
+
+def reproduce(
+    config: Path = CONFIG,
+    out: Path = OUT,
+    set_values: list[str] = SET,
+    train_set: list[str] = TRAIN_SET,
+    progress: bool = PROGRESS,
+) -> None:
+    """Train what is missing, evaluate it, and write one report. Interrupt it as you like: the same command goes on.
+
+    Example: seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu
+    """
+    from seunet.atomic import write_text
+    from seunet.evaluation.pages import as_html, as_markdown
+    from seunet.evaluation.protocol import read_protocol
+    from seunet.evaluation.reproduce import Interrupted
+    from seunet.evaluation.reproduce import reproduce as run
+    from seunet.evaluation.reproduce_page import page
+    from seunet.training.processes import joined
+
+    protocol = read_protocol(config, tuple(set_values))
+    stop = StopOnSignal()
+    with joined("auto") as processes, stop.listening():
+        result = run(
+            protocol,
+            out,
+            processes,
+            training_overrides=tuple(train_set),
+            watching=lambda folder: training_observers(folder, progress, drawn=True),
+            measuring=lambda: progress_of(progress, timed=True),
+            announce=lambda text: print(text, file=sys.stderr),
+            stop_wanted=lambda: stop.received is not None,
+        )
+    if isinstance(result, Interrupted):
+        print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; the same command goes on: {out}")
+        raise typer.Exit(stop.exit_code)
+    blocks = page(protocol, result, out / "figures")
+    write_text(out / "report.md", as_markdown(blocks, out))
+    write_text(out / "report.html", as_html(protocol.title, blocks))
+    print(f"{len(result)} models: {out / 'report.html'}")

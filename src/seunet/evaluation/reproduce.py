@@ -1,0 +1,132 @@
+"""Train what is missing, measure it, and hand the numbers to the page: every step can be interrupted and goes on.
+
+OUT/protocol.yaml            what was asked for
+OUT/runs/NAME-seedN/         training runs (training/run_folder.py)
+OUT/measured/NAME-seedN/     evaluation.json, equivariance.json
+OUT/figures/, report.md, report.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from seunet.atomic import write_text
+from seunet.errors import InputError
+from seunet.evaluation import equivariance_report
+from seunet.evaluation.equivariance_report import measure_equivariance
+from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs
+from seunet.models.files import load
+from seunet.settings import to_yaml
+from seunet.training.loop import train
+from seunet.training.processes import Processes
+from seunet.training.reports import Observer
+from seunet.training.run_folder import RunFolder
+
+Announce = Callable[[str], None]
+Progress = Callable[[int, int, str], None]
+
+
+class Measured(NamedTuple):
+    """A trained model and its reports."""
+
+    job: Job
+    run: RunFolder
+    evaluation: dict[str, Any]
+    equivariance: dict[str, Any] | None
+
+
+class Interrupted(NamedTuple):
+    """The work was asked to stop; everything goes on from here next time."""
+
+    job: Job
+
+
+class _StoppedError(Exception):
+    """Out of the middle of a measurement, whose finished parts are kept."""
+
+
+def claim(out: Path, protocol: Protocol) -> None:
+    """Make OUT ours: new, empty, or of the same protocol, to which models and seeds may have been added."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; choose a folder for the report")
+    mark = out / "protocol.yaml"
+    entries = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
+    if entries and not mark.is_file():
+        raise InputError(f"{out}: holds something else ({entries[0]}); choose a new or empty folder")
+    if mark.is_file():
+        before, now = yaml.safe_load(mark.read_text()), protocol.model_dump(mode="json")
+        for name in now:
+            if name not in ("models", "training", "data") and before.get(name) != now[name]:
+                raise InputError(
+                    f"{out}: belongs to another protocol (its `{name}` is {before.get(name)!r}, not {now[name]!r}); "
+                    "choose another folder"
+                )
+    write_text(mark, to_yaml(protocol))
+
+
+def reproduce(
+    protocol: Protocol,
+    out: Path,
+    processes: Processes,
+    *,
+    training_overrides: tuple[str, ...] = (),
+    watching: Callable[[Path], AbstractContextManager[tuple[Observer, ...]]] = lambda folder: nullcontext(()),
+    measuring: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    announce: Announce = lambda text: None,
+    stop_wanted: Callable[[], bool] = lambda: False,
+) -> list[Measured] | Interrupted:
+    """All jobs of the protocol, one after the other; what was done before is read, not done again."""
+    todo = list(jobs(protocol, training_overrides))
+    claim(out, protocol)
+    measured = []
+    for place, job in enumerate(todo, start=1):
+        announce(f"[{place}/{len(todo)}] {job.entry.name}, seed {job.seed}")
+        run = RunFolder(out / "runs" / job.folder_name)
+        with watching(run.root) as observers:
+            outcome = train(
+                job.config,
+                run.root,
+                processes,
+                resume=run.last.is_file(),
+                observers=observers,
+                stop_wanted=stop_wanted,
+            )
+        if not outcome.finished:
+            return Interrupted(job)
+        try:
+            with measuring() as show:
+                folder = out / "measured" / job.folder_name
+                measured.append(_measure(protocol, job, run, folder, _stoppable(show, stop_wanted)))
+        except _StoppedError:
+            return Interrupted(job)
+    return measured
+
+
+def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:
+    def tell(done: int, total: int, text: str) -> None:
+        if stop_wanted():
+            raise _StoppedError
+        if show is not None:
+            show(done, total, text)
+
+    return tell
+
+
+def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
+    model, data = load(run.model), protocol.data
+    asked = Settings(split=protocol.split, ways=job.entry.ways, tiles_px=_pair(protocol.tiles))
+    report = evaluate(model, data, folder, asked, progress=progress)
+    if not job.entry.equivariance:
+        return Measured(job, run, report, None)
+    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_pair(protocol.equivariance_tiles))
+    return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress))
+
+
+def _pair(tiles: Tiles | None) -> tuple[int, int] | None:
+    return None if tiles is None else (tiles.size_px, tiles.stride_px)
