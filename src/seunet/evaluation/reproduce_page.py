@@ -53,8 +53,8 @@ def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> lis
         Text(
             "*Told*: every σ is multiplied by the scale. *Best head*: the best single head at each scale, chosen by an "
             "oracle. *Resized by an oracle*: the image is brought back to the training scale before the network sees "
-            "it, the ceiling for any network without a notion of scale. *Image pyramid*: five sizes of the image, fused "
-            "as heads are."
+            "it, the ceiling for any network without a notion of scale. *Image pyramid*: five sizes of the image, "
+            "fused as heads are."
         ),
         ways_table(measured),
         *_equivariance(measured, paper, figures),
@@ -204,9 +204,7 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
         if not reports:
             continue
         published = paper.equivariance.get(name)
-        raw, centred = (
-            [report["mean"][variant] for report in reports] for variant in ("as_in_the_paper", "without_mean")
-        )
+        raw, centred = ([report["mean"][variant] for report in reports] for variant in VARIANTS)
         lines.append(
             [
                 name,
