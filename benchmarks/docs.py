@@ -8,32 +8,15 @@ No number of these tables is typed by hand; a test runs the check.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from benchmarks.record import RESULTS, ROOT
+from benchmarks import docs_training
+from benchmarks.record import ROOT
+from benchmarks.tables import results, source, table
 from seunet.atomic import write_text
-
-
-def results(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return found
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    lines = ["| " + " | ".join(header) + " |"]
-    lines.append("|" + "---|" * lines[0].count(" | ") + "---|")
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def source(report: dict[str, Any]) -> str:
-    return f"`{report['command']}` at commit `{report['commit'][:12]}`, {report['machine']['cores']} cores."
 
 
 def readme_speed() -> str:
@@ -178,6 +161,7 @@ BLOCKS = {
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
+    **docs_training.BLOCKS,
 }
 
 

@@ -37,6 +37,7 @@ def facts(folder: Path) -> dict[str, Any]:
     config = yaml.safe_load((folder / "config.yaml").read_text())
     return {
         "config": config,
+        "steps": events[-1]["step"],
         "best": best,
         "last": validations[-1],
         "seconds": _totals(events, "seconds"),
