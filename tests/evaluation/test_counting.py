@@ -116,8 +116,8 @@ def test_many_classes_do_not_overflow_the_small_numbers() -> None:
 @pytest.mark.parametrize(
     ("predicted", "target", "text"),
     [
-        ([[0, 1]], [0, 2], "`target` must hold classes 0 … 1"),
-        ([[0, 2]], [0, 1], "`predicted` must hold classes 0 … 1"),
+        ([[0, 1]], [0, 2], "`target` and `predicted` must hold classes 0 … 1"),
+        ([[0, 2]], [0, 1], "`target` and `predicted` must hold classes 0 … 1"),
         ([[0]], [0, 1], r"`predicted` of shape \[1, 1\] must be \[predictions, \*\[2\]\]"),
     ],
 )
