@@ -10,11 +10,11 @@ import torch
 
 from seunet.errors import InputError
 from seunet.evaluation import counting
-from seunet.evaluation.counting import confusions, counts, labels, window_batches
+from seunet.evaluation.counting import confusions, counts, window_batches
 from seunet.evaluation.evaluate import open_windows
 from seunet.evaluation.ways import blind
 from seunet.maths.confusion import confusion_matrices, confusion_matrix
-from seunet.maths.fusion import FUSIONS, confidence, first_largest
+from seunet.maths.fusion import FUSIONS, confidence, first_largest, predicted_classes
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
 
@@ -40,7 +40,7 @@ def test_labels_and_counts_are_those_of_numpy(classes: int, monkeypatch: pytest.
     mask = torch.randint(0, classes, (1, 23, 17))
     mask[0, :3] = 255
     expected = numpy_labels(probabilities[0].double().numpy())
-    assert (labels(probabilities, FUSIONS)[:, 0].numpy() == expected).all()
+    assert (predicted_classes(probabilities, FUSIONS)[:, 0].numpy() == expected).all()
     by_hand = [numpy_confusion(each, mask[0].numpy(), classes) for each in expected]
     assert counts(probabilities, mask, FUSIONS).tolist() == by_hand
 

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import torch
 
+import seunet as package
+from seunet import create_model
 from seunet.errors import InputError
 from seunet.evaluation import evaluate as module
 from seunet.evaluation.curves_figure import curves_figure, own_curves, rival_curves
-from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.evaluate import Settings, evaluate, open_windows
 from seunet.evaluation.panels_figure import Panel, painted, panels_figure
+from seunet.evaluation.provenance import check_fit, data_notes, source_commit
 from seunet.evaluation.report_folder import one_line_a_result, read_report
 from seunet.evaluation.scales import TEST_SCALES, check_scales, parsed_scales, scale_label
-from seunet.evaluation.scores import BEST_HEAD, comma_separated, markdown
+from seunet.evaluation.scores import BEST_HEAD, comma_separated, markdown, scores
 from seunet.maths.confusion import headline_iou
 from seunet.models.files import weights_sha256
 from seunet.models.skeleton import ScaleUNet
@@ -271,3 +274,35 @@ def test_scales_that_cannot_be_are_refused(scales: tuple[float, ...], text: str)
 def test_scales_that_are_no_numbers_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="must be numbers with commas between them"):
         parsed_scales(text)
+
+
+def test_images_of_several_resolutions_are_a_note(document: dict[str, Any]) -> None:
+    assert document["notes"] == []
+    assert data_notes({"mpp": [0.25, 0.26]}) == data_notes({"mpp": None}) == []
+    assert data_notes({"mpp": [0.25, 0.5]}) == [
+        "the images have 0.25 to 0.5 µm per pixel; s is relative to each image's own pixels"
+    ]
+    assert "Note: they differ." in markdown({**document, "notes": ["they differ"]})
+
+
+def test_a_model_of_other_channels_is_refused(data: Path) -> None:
+    model = create_model("unet", widths=(4, 8), in_channels=4)
+    with pytest.raises(InputError) as error:
+        check_fit(model, open_windows(data, "test", None))
+    assert str(error.value) == f"the model takes 4 channels; the images of {data} have 3"
+
+
+def test_the_commit_is_that_of_the_checkout_or_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(package, "__file__", str(tmp_path / "lib" / "seunet" / "__init__.py"))
+    assert source_commit() is None
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    assert source_commit() is None
+
+
+def test_a_class_that_is_nowhere_has_no_iou_and_the_table_a_dash(document: dict[str, Any]) -> None:
+    empty = {"way": "blind", "scale": 1.0, "size_px": 2, "confusions": {"prediction": [[4, 0], [0, 0]]}}
+    bare = {**document, "arguments": {**document["arguments"], "ways": ["blind"], "scales": [1.0]}, "results": [empty]}
+    bare["scores"] = scores(bare)
+    assert bare["scores"][0]["ious"] == [None]
+    assert "| prediction | – | – |" in markdown(bare)
+    assert comma_separated(bare).splitlines()[1] == "blind,prediction,1,2,4,,1.0,"
