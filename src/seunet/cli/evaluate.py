@@ -27,6 +27,7 @@ SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; defa
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
 ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
 TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
+DAMPED = typer.Option(False, "--damped", help="Also told the scale with σ × √s below 1, where σ × s is no filter.")
 ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
 PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
@@ -45,6 +46,7 @@ def evaluate(
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
     told: bool = TOLD,
+    damped: bool = DAMPED,
     oracle: bool = ORACLE,
     pyramid: bool = PYRAMID,
     panels: bool = PANELS,
@@ -61,7 +63,7 @@ def evaluate(
     from seunet.maths.fusion import FUSIONS as KNOWN_FUSIONS
     from seunet.models.files import load
 
-    extra = {"told": told, "oracle": oracle, "pyramid": pyramid}
+    extra = {"told": told, "damped": damped, "oracle": oracle, "pyramid": pyramid}
     settings = Settings(
         split=split,
         images=names(images),

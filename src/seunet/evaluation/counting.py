@@ -12,7 +12,7 @@ from torch import Tensor
 from seunet.data.loader import WindowDataset
 from seunet.evaluation.ways import Predict
 from seunet.maths.confusion import confusion_matrices
-from seunet.maths.fusion import first_largest, fuse
+from seunet.maths.fusion import predicted_classes
 from seunet.maths.rescaling import rescale, rescale_mask, scaled_size
 
 BATCH_PIXELS: Final = 400 * 400
@@ -22,23 +22,14 @@ STRIP_PIXELS: Final = 1 << 18
 """Pixels that are counted at a time: fusing takes many times the memory of what it fuses."""
 
 
-def labels(probabilities: Tensor, fusions: Sequence[str]) -> Tensor:
-    """Classes said by each head and then by each fusion: [B, heads, classes, H, W] → [heads + fusions, B, H, W].
-
-    Of equally probable classes the first, of equally confident heads the finest.
-    """
-    heads = first_largest(probabilities, dim=2).unbind(1)
-    return torch.stack([*heads, *(first_largest(fuse(probabilities, name), dim=1) for name in fusions)])
-
-
 def counts(probabilities: Tensor, masks: Tensor, fusions: Sequence[str]) -> Tensor:
-    """Confusion matrices of `labels`: [heads + fusions, classes, classes]."""
+    """Confusion matrices of `predicted_classes`: [heads + fusions, classes, classes]."""
     heads, classes, height, width = probabilities.shape[1:]
     total = torch.zeros(heads + len(fusions), classes, classes, dtype=torch.int64)
     rows = max(STRIP_PIXELS // (len(masks) * width), 1)
     for top in range(0, height, rows):
         strip = slice(top, top + rows)
-        total += confusion_matrices(labels(probabilities[..., strip, :], fusions), masks[:, strip], classes)
+        total += confusion_matrices(predicted_classes(probabilities[..., strip, :], fusions), masks[:, strip], classes)
     return total
 
 

@@ -54,7 +54,7 @@ DEFAULTS: Final = Settings()
 
 def head_sigmas(model: ScaleUNet) -> list[float]:
     """σ of each head in the last layer; 1 for a model with a single prediction."""
-    return [float(value) for value in model.sigmas()[-1]] if isinstance(model, SEUNet) else [1.0] * model.heads
+    return model.sigmas()[-1].tolist() if isinstance(model, SEUNet) else [1.0] * model.heads
 
 
 def matched_heads(sigmas: Sequence[float], scale: float) -> list[int]:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from seunet.data.loader import WindowDataset
-from seunet.evaluation.counting import counts, labels
+from seunet.evaluation.counting import counts
 from seunet.evaluation.drawing import hide_frame, new_figure
 from seunet.evaluation.scales import scale_label
 from seunet.evaluation.ways import Way
 from seunet.maths.confusion import headline_iou
+from seunet.maths.fusion import predicted_classes
 from seunet.maths.losses import IGNORE_INDEX
 from seunet.maths.rescaling import rescale, rescale_mask
 from seunet.models.skeleton import ScaleUNet
@@ -58,7 +59,7 @@ def panel(
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
             name = f"{way.label}{fusions[0] if fusions else way.head_names(model)[-1]}"
-            found.append((name, labels(probabilities, fusions)[-1, 0], iou))
+            found.append((name, predicted_classes(probabilities, fusions)[-1, 0], iou))
     pixels = (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
     return Panel(scale, pixels, mask[0], tuple(found))
 

@@ -12,7 +12,8 @@ from seunet.data.raster import read_limited
 from seunet.errors import InputError, StorageError
 from seunet.limits import MAX_MANIFEST_BYTES
 
-REPORTS: Final = ("evaluation", "equivariance")
+_VERBS: Final = {"evaluation": "evaluate", "equivariance": "equivariance"}
+REPORTS: Final = tuple(_VERBS)
 CLOCK: Final = "clock"
 """The one field of a report that differs between two runs of the same."""
 
@@ -88,9 +89,8 @@ def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
     kinds = REPORTS if kind is None else (kind,)
     formats = [f"seunet-{name}/1" for name in kinds]
     if not isinstance(document, dict) or document.get("format") not in formats:
-        raise InputError(
-            f'{path}: not a report of `seunet {"` or `seunet ".join(kinds)}` (no "format": "{formats[0]}")'
-        )
+        verbs = " or ".join(f"`seunet {_VERBS[name]}`" for name in kinds)
+        raise InputError(f'{path}: not a report of {verbs} (no "format": "{formats[0]}")')
     return document
 
 

@@ -43,8 +43,6 @@ def check_scales(scales: Sequence[float], window_px: int) -> None:
         if side < 1:
             raise InputError(f"scale {scale:g} leaves less than one pixel of a {window_px}×{window_px} window")
         if side**2 > MAX_IMAGE_PIXELS:
-            raise InputError(
-                f"scale {scale:g} makes {side}×{side} px of a window; the limit is {MAX_IMAGE_PIXELS:,} px"
-            )
+            raise InputError(f"scale {scale:g} makes a window {side}×{side} px; the limit is {MAX_IMAGE_PIXELS:,} px")
         if list(scales).count(scale) > 1:
             raise InputError(f"scale {scale:g} is given twice")

@@ -49,7 +49,9 @@ def training_figure(shown: Course, title: str) -> Figure:
     scales = len(shown.head_weights[0])
     _draw(axis, shown.steps, shown.head_weights, "head")
     axis.set_ylabel("weight η̃ of the head in the loss")
-    axis.axhline(1 / (2 * scales), color="black", linestyle="dashed", linewidth=0.9)
+    lowest = 1 / (2 * scales)
+    axis.axhline(lowest, color="black", linestyle="dashed", linewidth=0.9, label=f"lowest, 1/{2 * scales}")
+    axis.set_xlim(0, shown.steps[-1])
     axis.set_ylim(bottom=0)
     axis.set_xlabel("step")
     areas[0].legend(loc="outside right center", frameon=False, reverse=True)
@@ -60,6 +62,7 @@ def training_figure(shown: Course, title: str) -> Figure:
             _draw(axis, shown.sigma_steps, [row[layer] for row in shown.sigmas], "σ", marker=".")
             axis.set_title(f"σ of layer {layer + 1} of {layers}", fontsize=11)
             axis.set_xlabel("step")
+            axis.set_xlim(0, shown.steps[-1])
             axis.set_ylim(bottom=0)
     return figure
 

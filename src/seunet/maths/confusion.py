@@ -13,11 +13,7 @@ def confusion_matrix(predicted: Tensor, target: Tensor, classes: int, ignore_ind
     """How many pixels of class i were called j: [classes, classes], int64.  Pixels to ignore are left out."""
     if predicted.shape != target.shape:
         raise InputError(f"`predicted` of shape {list(predicted.shape)} and `target` {list(target.shape)} must agree")
-    known = target != ignore_index
-    pairs = target[known].long() * classes + predicted[known].long()
-    if len(pairs) and not 0 <= int(pairs.min()) <= int(pairs.max()) < classes**2:
-        raise InputError(f"`target` and `predicted` must hold classes 0 … {classes - 1}")
-    return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
+    return confusion_matrices(predicted[None], target, classes, ignore_index)[0]
 
 
 def confusion_matrices(predicted: Tensor, target: Tensor, classes: int, ignore_index: int = IGNORE_INDEX) -> Tensor:
@@ -25,17 +21,21 @@ def confusion_matrices(predicted: Tensor, target: Tensor, classes: int, ignore_i
     if predicted.shape[1:] != target.shape:
         raise InputError(f"`predicted` of shape {list(predicted.shape)} must be [predictions, *{list(target.shape)}]")
     places = classes + 1  # what is to be ignored is counted as one more true class, and dropped: no pixel is gathered
-    truth = torch.where(target == ignore_index, classes, target.long())
-    if truth.numel() and not (int(truth.min()) >= 0 and int(truth.max()) <= classes):
-        raise InputError(f"`target` must hold classes 0 … {classes - 1}")
-    if predicted.numel() and not (int(predicted.min()) >= 0 and int(predicted.max()) < classes):
-        raise InputError(f"`predicted` must hold classes 0 … {classes - 1}")
+    ignored = target == ignore_index
+    wrong = _outside(predicted, classes).any() or (_outside(target, classes) & ~ignored).any()
+    if bool(wrong):
+        raise InputError(f"`target` and `predicted` must hold classes 0 … {classes - 1}")
+    truth = torch.where(ignored, classes, target.long())
     kinds = len(predicted) * places * classes
     number = torch.int16 if kinds < 2**15 else torch.int64  # a quarter of the memory traffic, which is what it costs
     which = torch.arange(len(predicted), dtype=number, device=predicted.device).view(-1, *[1] * target.ndim)
     pairs = (which * places + truth.to(number)).mul_(classes).add_(predicted.to(number))
     counts = torch.bincount(pairs.flatten(), minlength=kinds)
     return counts.view(len(predicted), places, classes)[:, :classes]
+
+
+def _outside(codes: Tensor, classes: int) -> Tensor:
+    return (codes < 0) | (codes >= classes)
 
 
 def class_iou(confusion: Tensor) -> Tensor:

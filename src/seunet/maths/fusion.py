@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
@@ -77,6 +77,15 @@ def fuse(probabilities: Tensor, strategy: str = "p_ens") -> Tensor:
             f"`probabilities` of shape {list(probabilities.shape)} must be [batch, scales, classes, height, width]"
         )
     return _FUSIONS[strategy](probabilities)
+
+
+def predicted_classes(probabilities: Tensor, fusions: Sequence[str] = FUSIONS) -> Tensor:
+    """The class each head and then each fusion says: [B, scales, classes, H, W] → [scales + fusions, B, H, W].
+
+    Of equally probable classes the first, of equally confident heads the finest.
+    """
+    heads = first_largest(probabilities, dim=2).unbind(1)
+    return torch.stack([*heads, *(first_largest(fuse(probabilities, name), dim=1) for name in fusions)])
 
 
 def head_weights(eta: Tensor) -> Tensor:

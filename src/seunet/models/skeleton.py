@@ -117,9 +117,9 @@ class ScaleUNet(nn.Module):
             skips.append(features)
             features = block(self.pooling(features))
         for reducer, block in zip(self.reducers, self.decoder, strict=True):
-            skip = skips.pop()
             # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
-            features = block(join_upsampled(skip, reducer(features)))
+            # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
+            features = block(join_upsampled(skips.pop(), reducer(features)))
         return features if self.projection is None else self.projection(features)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:

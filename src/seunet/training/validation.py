@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from seunet.data.loader import WindowDataset
-from seunet.maths.confusion import confusion_matrix, headline_iou
-from seunet.maths.fusion import FUSIONS, fuse
+from seunet.maths.confusion import confusion_matrices, headline_iou
+from seunet.maths.fusion import FUSIONS, predicted_classes
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.processes import Processes
 from seunet.training.step import collate
@@ -40,6 +40,4 @@ def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, bat
 
 def _counts(probabilities: Tensor, masks: Tensor) -> Tensor:
     """Confusion matrices of [head 1, …, head γ, mean, p_dist, p_ens]."""
-    classes = probabilities.shape[2]
-    predictions = [*probabilities.argmax(2).unbind(1), *(fuse(probabilities, name).argmax(1) for name in FUSIONS)]
-    return torch.stack([confusion_matrix(predicted, masks, classes) for predicted in predictions])
+    return confusion_matrices(predicted_classes(probabilities), masks, probabilities.shape[2])
