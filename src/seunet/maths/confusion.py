@@ -14,10 +14,11 @@ def confusion_matrix(predicted: Tensor, target: Tensor, classes: int, ignore_ind
     if predicted.shape != target.shape:
         raise InputError(f"`predicted` of shape {list(predicted.shape)} and `target` {list(target.shape)} must agree")
     known = target != ignore_index
-    pairs = target[known].long() * classes + predicted[known].long()
-    if len(pairs) and not 0 <= int(pairs.min()) <= int(pairs.max()) < classes**2:
-        raise InputError(f"`target` and `predicted` must hold classes 0 … {classes - 1}")
-    return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
+    rows, columns = target[known].long(), predicted[known].long()
+    for codes in (rows, columns):
+        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < classes:
+            raise InputError(f"`target` and `predicted` must hold classes 0 … {classes - 1}")
+    return torch.bincount(rows * classes + columns, minlength=classes**2).view(classes, classes)
 
 
 def class_iou(confusion: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from seunet.training.validation import validate
 
 
 class DivergedError(SeunetError):
-    """The loss is no number any more; the last good checkpoint is kept."""
+    """The loss or its gradient is no number any more; the last good checkpoint is kept."""
 
     exit_code = 5
 
@@ -131,7 +131,7 @@ class Run:
         weights = model.head_weights().detach()
         head_losses = self._gradient(batch)
         loss = float(torch.dot(weights, head_losses))
-        if not math.isfinite(loss):
+        if not math.isfinite(loss) or not self.trainer.finite_gradient():
             self._stop_diverged(batch, head_losses)
         self.trainer.update()
         self.progress.step += 1
@@ -178,13 +178,13 @@ class Run:
 
     def _stop_diverged(self, batch: Batch, head_losses: Tensor) -> NoReturn:
         """Nothing was moved by this step, and the last checkpoint is older still."""
-        windows, step = batch.numbers.tolist(), self.progress.step + 1
+        windows, step = self.processes.gathered(batch.numbers).tolist(), self.progress.step + 1
         names = image_names(self.sources.training, windows)
         if self.keeper is not None:
             self.keeper.note_diverged(step, windows, names, head_losses.tolist())
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise DivergedError(
-            f"{self.folder.root}: the loss of step {step} is not finite (windows of {shown}; all in "
+            f"{self.folder.root}: the loss or gradient of step {step} is not finite (windows of {shown}; all in "
             f"{self.folder.stopped.name}); the last good checkpoint is kept: lower `recipe.learning_rate` or set "
             "`recipe.clip_norm`, and look at those images"
         )
