@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_the_file_is_plain_json_and_numbers_and_nothing_in_it_is_a_pickle(tmp_pa
     assert list(entries.pop("__metadata__")) == [FORMAT]
     ends = sorted(entry["data_offsets"] for entry in entries.values())
     assert ends[-1][1] + begin == (tmp_path / "c").stat().st_size
-    assert all(first[1] == second[0] for first, second in zip(ends, ends[1:], strict=False))
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(ends))
     data = (tmp_path / "c").read_bytes()
     assert not data.startswith((b"PK", b"\x80"))
     assert b"pickle" not in data

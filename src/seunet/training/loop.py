@@ -44,11 +44,19 @@ def train(
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
-    run = Run(config, RunFolder(folder), processes, resume, overwrite, observers, clock)
+    run = None
     try:
+        run = Run(config, RunFolder(folder), processes, resume, overwrite, observers, clock)
         return run.until_done(stop_wanted)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise ResourceError(
+            f"{folder}: out of memory between the steps; lower `validation.batch` or the widths, or prepare the set "
+            "with smaller windows"
+        ) from None
     finally:
-        if run.keeper is not None:
+        if run is not None and run.keeper is not None:
             run.keeper.close()
 
 
