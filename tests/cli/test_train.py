@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ import torch
 from seunet.data.augment import epoch_order
 from seunet.training import loop
 from seunet.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from seunet.training.run_folder import RunFolder
 from tests.support.cli import Ran, seunet
 from tests.support.datasets import tree_bytes
 from tests.support.training import (
@@ -84,9 +84,15 @@ def test_a_run_says_where_its_model_is_and_shows_its_scores(config: Path, tmp_pa
 
 
 def test_a_terminal_gets_a_bar_instead(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("io.StringIO.isatty", lambda _: True, raising=False)
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("tests.support.cli.io.StringIO", Terminal)
     ran = seunet("train", config, "-o", tmp_path / "run", "--set", "recipe.epochs=1")
     assert ran.code == 0, ran.err
+    assert "4/4" in ran.err
+    assert "epoch 1:" not in ran.err
 
 
 def test_the_folder_of_the_run_must_be_given(config: Path) -> None:
@@ -307,10 +313,11 @@ def test_a_loss_that_is_no_number_stops_the_run_in_its_step_and_names_the_batch(
     assert not (begun / "stopped.json").exists()
 
 
-@pytest.mark.parametrize("value", [float("nan"), 1e38])
+@pytest.mark.parametrize("value", [float("nan"), 3e38])
 def test_weights_that_overflow_stop_the_run_in_its_step(value: float, config: Path, begun: Path) -> None:
     kept = read_checkpoint(begun / "last.safetensors")
-    kept.tensors["model/head.convolution.weight"].fill_(value)
+    weight = kept.tensors["model/head.convolution.weight"]
+    weight[0], weight[1] = value, -value
     write_checkpoint(begun / "last.safetensors", Checkpoint(kept.tensors, kept.facts))
     before = (begun / "last.safetensors").read_bytes()
     assert ": the loss or gradient of step 7 is not finite (" in one_line(command(config, begun, "--resume"), 5)
@@ -414,14 +421,9 @@ def test_with_too_little_memory_for_real_the_remedy_that_is_named_fits(tmp_path:
     arguments = [sys.executable, str(script), str(config), str(tmp_path)]
     done = subprocess.run(arguments, env=environment(), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    warm, large, remedied = json.loads(done.stdout)
+    warm, large, remedied = json.loads((tmp_path / "ran.json").read_text())
     assert warm == [0, ""]
     assert large[0] == 4
     assert large[1].startswith("seunet: out of memory with 8 windows of 128×128 at once; ")
     assert " at a time fit: --set recipe.accumulate=" in large[1]
     assert remedied == [0, ""]
-
-
-def test_files_of_a_run_lie_where_the_pages_say(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    assert (run.last.name, run.best.name, run.log.name) == ("last.safetensors", "best.safetensors", "log.jsonl")

@@ -1,6 +1,7 @@
-"""`seunet train CONFIG -o RUN…` in a process whose address space is limited: `out_of_memory.py CONFIG DATA FOLDER`.
+"""`seunet train` in a process whose address space is limited: `out_of_memory.py CONFIG FOLDER`.
 
-Prints exit code and errors of a run with too large a batch, and of one with the remedy that the first one named.
+Writes to FOLDER/ran.json exit code and errors of a run with too large a batch, and of one with the remedy that the
+first one named.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main() -> None:
     remedy = re.search(r"--set (recipe\.accumulate=\d+)", ran[-1].err)
     if remedy is not None:
         ran.append(run("remedied", "--set", remedy[1]))
-    print(json.dumps([[result.code, result.err] for result in ran]))
+    (folder / "ran.json").write_text(json.dumps([[result.code, result.err] for result in ran]))
 
 
 if __name__ == "__main__":

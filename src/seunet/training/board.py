@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,10 +44,16 @@ def board(folder: Path, wanted: bool) -> Iterator[Board | None]:
         return
     run = RunFolder(folder)
     shown = Board(lambda step: SummaryWriter(str(run.board), purge_step=step), run)
+    # TensorBoard writes in a thread and raises again here what it could not: the thread need not say so as well.
+    before = threading.excepthook
+    threading.excepthook = lambda failed: None if isinstance(failed.exc_value, OSError) else before(failed)
     try:
         yield shown
     finally:
-        shown.close()
+        try:
+            shown.close()
+        finally:
+            threading.excepthook = before
 
 
 class Board:
