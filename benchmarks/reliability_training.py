@@ -6,30 +6,20 @@ A figure that is not what it must be ends the run with exit code 1 after everyth
 from __future__ import annotations
 
 import errno
-import itertools
-import os
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks.record import write_results
 from seunet.errors import ModelFileError, StorageError
-from seunet.models.registry import create_model
-from seunet.training.checkpoint import (
-    Checkpoint,
-    model_tensors,
-    optimizer_tensors,
-    read_checkpoint,
-    write_checkpoint,
-)
+from seunet.training.checkpoint import read_checkpoint, write_checkpoint
 from seunet.training.config import TrainingConfig
-from seunet.training.recipe import make_optimizer
+from tests.support.checkpoints import checkpoint_of, killed_writer, step_of
 from tests.support.training import (
     SAVE_CALLS,
     cut_run,
@@ -88,76 +78,32 @@ def resume_figures(scratch: Path, cuts: int) -> dict[str, Any]:
     return {"runs": runs, "cut_points": done, "in_mid_epoch": midway, "workers": [0, 1, 2], "differing": differing}
 
 
-def real_checkpoint(step: int) -> Checkpoint:
-    """Model and optimiser of real size, every number of which says which step it is of."""
-    torch.manual_seed(0)
-    model = create_model("seunet", widths=REAL_WIDTHS)
-    optimizer = make_optimizer(model, 1e-4)
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    tensors = model_tensors(model) | optimizer_tensors(optimizer, model)
-    return Checkpoint(tensors, {"progress": {"step": step}})
-
-
-def write_for_ever(path: Path, said: int) -> NoReturn:
-    """Checkpoints back to back; the number of each is said when it is on the disk."""
-    try:
-        kept = real_checkpoint(0)
-        for step in itertools.count(1):
-            next(iter(kept.tensors.values())).fill_(step)
-            write_checkpoint(path, Checkpoint(kept.tensors, {"progress": {"step": step}}))
-            os.write(said, b"%d\n" % step)
-    finally:
-        os._exit(1)
-
-
-def killed_writer(path: Path, seconds: float) -> int:
-    """Let a process write checkpoints, kill it so long after its first; the number of the last that it finished."""
-    heard, said = os.pipe()
-    process = os.fork()  # a process started anew would need seconds to import
-    if process == 0:
-        os.close(heard)
-        write_for_ever(path, said)
-    os.close(said)
-    with os.fdopen(heard, "rb") as lines:
-        written = int(lines.readline())
-        time.sleep(seconds)
-        os.kill(process, signal.SIGKILL)
-        rest = lines.read().split()
-    os.waitpid(process, 0)
-    return int(rest[-1]) if rest else written
-
-
 def kill_figures(scratch: Path, kills: int) -> dict[str, Any]:
-    """kill −9 at random moments while checkpoints are written: the file is whole, and none that was finished is lost."""
+    """kill −9 while checkpoints are written, at random moments and while a file is half written, by turns."""
     scratch.mkdir()
     path, random = scratch / "last.safetensors", np.random.default_rng(2026)
-    kept = real_checkpoint(0)
     began = time.monotonic()
-    for _ in range(5):
-        write_checkpoint(path, kept)
-    needed = (time.monotonic() - began) / 5
+    write_checkpoint(path, checkpoint_of(0, REAL_WIDTHS))
+    needed = time.monotonic() - began
     landed = unreadable = lost_too_many = most_lost = 0
-    for _ in range(kills):
-        written = killed_writer(path, float(random.uniform(0, 3 * needed)))
+    for number in range(kills):
+        wait = float(random.uniform(0, 3 * needed))
+        written = killed_writer(path, REAL_WIDTHS, wait, while_writing=bool(number % 2))
         parts = list(scratch.glob(".*.part"))
         landed += bool(parts)
         for part in parts:
             part.unlink()
         try:
-            found = read_checkpoint(path)
+            step = step_of(read_checkpoint(path))
         except ModelFileError:
             unreadable += 1
             continue
-        step = found.facts["progress"]["step"]
-        unreadable += bool((next(iter(found.tensors.values())) != step).any())
         lost_too_many += not written <= step <= written + 1
         most_lost = max(most_lost, written - step)
     return {
         "kills": kills,
         "checkpoint_MB": round(path.stat().st_size / 1e6, 2),
-        "landed_while_a_part_was_written": landed,
+        "landed_on_a_half_written_file": landed,
         "unreadable": unreadable,
         "most_finished_checkpoints_lost": most_lost,
         "lost_too_many": lost_too_many,
@@ -170,16 +116,16 @@ def fault_figures(scratch: Path) -> dict[str, Any]:
     faults = silent = spoilt = 0
     for call in SAVE_CALLS:
         for code in (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT):
-            write_checkpoint(path, real_checkpoint(1))
+            write_checkpoint(path, checkpoint_of(1, REAL_WIDTHS))
             before, faults = path.read_bytes(), faults + 1
             try:
                 with failing_call(call, code):
-                    write_checkpoint(path, real_checkpoint(2))
+                    write_checkpoint(path, checkpoint_of(2, REAL_WIDTHS))
                 silent += 1
             except StorageError as error:
                 silent += error.exit_code != 3
             # The folder is synced after the new file took its place.
-            kept = read_checkpoint(path).facts["progress"]["step"] == 2 if call == "fsync folder" else None
+            kept = step_of(read_checkpoint(path)) == 2 if call == "fsync folder" else None
             spoilt += (kept is not True) if kept is not None else path.read_bytes() != before
             spoilt += len(list(scratch.iterdir())) != 1
     return {"calls": list(SAVE_CALLS), "faults": faults, "silent": silent, "spoilt": spoilt}

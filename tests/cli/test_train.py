@@ -417,13 +417,18 @@ def test_with_too_little_memory_for_real_the_remedy_that_is_named_fits(tmp_path:
         "data__augmentation": {},
     }
     config = tiny_file(tmp_path / "config.yaml", data, **changes)
-    script = Path(__file__).parents[1] / "support" / "out_of_memory.py"
-    arguments = [sys.executable, str(script), str(config), str(tmp_path)]
+    warm, code, err = with_little_memory(config, tmp_path / "large")
+    assert (warm, code) == (0, 4)
+    assert err.startswith("seunet: out of memory with 8 windows of 128×128 at once; ")
+    assert " at a time fit: --set recipe.accumulate=" in err
+    assert with_little_memory(config, tmp_path / "remedied", *err.split()[-2:]) == [0, 0, ""]
+
+
+def with_little_memory(config: Path, run: Path, *options: str) -> list[Any]:
+    """Exit code of a run before memory was limited, and exit code and errors of the run asked for."""
+    script, result = Path(__file__).parents[1] / "support" / "out_of_memory.py", run.with_suffix(".json")
+    arguments = [sys.executable, str(script), str(result), str(config), str(run), *options]
     done = subprocess.run(arguments, env=environment(), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    warm, large, remedied = json.loads((tmp_path / "ran.json").read_text())
-    assert warm == [0, ""]
-    assert large[0] == 4
-    assert large[1].startswith("seunet: out of memory with 8 windows of 128×128 at once; ")
-    assert " at a time fit: --set recipe.accumulate=" in large[1]
-    assert remedied == [0, ""]
+    found: list[Any] = json.loads(result.read_text())
+    return found

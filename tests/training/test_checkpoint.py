@@ -26,6 +26,7 @@ from seunet.training.checkpoint import (
     write_checkpoint,
 )
 from seunet.training.recipe import make_optimizer
+from tests.support.checkpoints import killed_writer, step_of
 from tests.support.training import SAVE_CALLS, failing_call
 
 FACTS: dict[str, Any] = {"step": 3, "config": {"recipe.batch": "8"}, "größe": [1.5, None, True]}
@@ -178,3 +179,17 @@ def test_model_and_optimiser_go_on_as_if_nothing_had_been(tmp_path: Path) -> Non
         step(second, other, seed)
     for (name, value), (_, expected) in zip(second.state_dict().items(), first.state_dict().items(), strict=True):
         assert torch.equal(value, expected), name
+
+
+def test_killed_while_it_writes_the_file_is_whole_and_no_finished_checkpoint_is_lost(tmp_path: Path) -> None:
+    path, random = tmp_path / "c", np.random.default_rng(2026)
+    torch.set_num_threads(1)
+    landed = 0
+    for number in range(6):
+        written = killed_writer(path, [10, 20], float(random.uniform(0, 0.05)), while_writing=bool(number % 2))
+        parts = list(tmp_path.glob(".*.part"))
+        landed += bool(parts)
+        assert written <= step_of(read_checkpoint(path)) <= written + 1
+        for part in parts:
+            part.unlink()
+    assert landed
