@@ -34,6 +34,7 @@ bench-data: $(STAMP)
 
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data
+	$(BIN)/python -m benchmarks.reliability_training
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,15 +40,25 @@ def to_yaml(settings: BaseModel) -> str:
     return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML itself takes the last of two equal keys in silence."""
+class _PlainYaml(yaml.SafeLoader):
+    """YAML itself takes the last of two equal keys in silence, and ten lines of aliases can stand for a billion."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is there twice", node.start_mark)
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                break  # refused by YAML itself
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is there twice", key_node.start_mark)
+            seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases are not for configs; write the value again", mark)
+        return super().compose_node(parent, index)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -64,7 +74,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _parse(text: str | bytes, where: str) -> Any:
     try:
-        return yaml.load(text, _UniqueKeys)
+        return yaml.load(text, _PlainYaml)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""

@@ -186,3 +186,48 @@ def test_augmentations_that_cannot_be_meant_are_errors() -> None:
         Augmentation(shift_px=-1)
     with pytest.raises(InputError, match=r"`scale_range` \(=2, 1\) must rise within 0.1–10"):
         Augmentation(scale_range=(2.0, 1.0))
+
+
+def test_a_crop_is_a_part_of_its_window_at_a_place_that_the_epoch_draws(prepared: Path) -> None:
+    windows = WindowDataset(prepared, "train", augmentation=Augmentation(flips=False, crop_px=20), seed=3)
+    whole = WindowDataset(prepared, "train")
+    assert windows.size_px == 20
+    places = set()
+    for epoch in range(30):
+        chance = draw(windows.augmentation, 3, epoch, 4)
+        left, top = round(chance.crop_x * 12), round(chance.crop_y * 12)
+        places.add((left, top))
+        window = windows[epoch, 4]
+        assert window.image.shape == (3, 20, 20)
+        assert torch.equal(window.image, whole[4].image[:, top : top + 20, left : left + 20])
+        assert torch.equal(window.mask, whole[4].mask[top : top + 20, left : left + 20])
+    assert len(places) > 20
+    assert all(0 <= left <= 12 and 0 <= top <= 12 for left, top in places)
+
+
+def test_a_crop_of_the_whole_window_is_the_window(prepared: Path) -> None:
+    crop = WindowDataset(prepared, "train", augmentation=Augmentation(flips=False, crop_px=32))
+    assert torch.equal(crop[2, 4].image, WindowDataset(prepared, "train")[4].image)
+
+
+def test_crops_do_not_change_what_else_is_drawn() -> None:
+    bold = Augmentation(flips=True, shift_px=9, scale_range=(0.5, 2.0), crop_px=8)
+    for index in range(20):
+        assert draw(bold, 1, 2, index) == draw(BOLD, 1, 2, index)
+
+
+def test_a_crop_with_shift_and_scale_keeps_its_size_and_its_mask_beside_it(prepared: Path) -> None:
+    bold = Augmentation(flips=True, shift_px=9, scale_range=(0.5, 2.0), crop_px=20)
+    windows = WindowDataset(prepared, "train", augmentation=bold)
+    for index in range(27):
+        window = windows[1, index]
+        assert window.image.shape == (3, 20, 20)
+        assert window.mask.shape == (20, 20)
+        assert bool((window.mask <= 1).all())
+
+
+def test_a_crop_larger_than_the_windows_or_smaller_than_a_pixel_is_refused(prepared: Path) -> None:
+    with pytest.raises(InputError, match=r"set: `crop_px` \(=33\) is larger than the windows, 32 px"):
+        WindowDataset(prepared, "train", augmentation=Augmentation(crop_px=33))
+    with pytest.raises(InputError, match=r"`crop_px` \(=0\) must be 1 or more"):
+        Augmentation(crop_px=0)

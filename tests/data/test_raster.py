@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -155,3 +157,17 @@ def refusal(decode: Callable[[bytes, str], object], data: bytes) -> str:
     except InputError as error:
         return str(error)
     return ""
+
+
+def test_reading_a_file_of_unknown_size_takes_all_of_it_and_no_more_memory_than_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    assert read_limited(tmp_path / "a", 1000) == b"x" * 1000
+    # More than any machine has: it is not reserved.
+    assert read_limited(tmp_path / "a", 1 << 60) == b"x" * 1000
+    with pytest.raises(InputError, match=r"a: larger than 999 bytes; it is not the file meant, or must be split"):
+        read_limited(tmp_path / "a", 999)
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as other:
+        written = other.submit((tmp_path / "pipe").write_bytes, b"y" * 5000)
+        assert read_limited(tmp_path / "pipe", 10_000) == b"y" * 5000
+        assert written.result() == 5000

@@ -128,3 +128,28 @@ def test_a_scale_beyond_the_largest_filter_is_refused() -> None:
     layer.rescale_sigma(200)
     with pytest.raises(InputError, match="the largest is 512"):
         layer(torch.zeros(1, 5, 2, 8, 8))
+
+
+@pytest.mark.parametrize("mode", ["constrained", "free", "free_from_one"])
+def test_whatever_updates_sigma_gets_the_layer_answers_with_numbers_and_learns_on(mode: str) -> None:
+    random = torch.Generator().manual_seed(0)
+    layer = GaussianConv2d(3, 10, sigma=mode, lifting=True)
+    position = layer.sigma_position
+    assert position is not None
+    image = torch.rand(1, 3, 8, 8, generator=random)
+    for size in (1e-3, 0.1, 1.0, 10.0, 1e4, 1e30):
+        with torch.no_grad():
+            position.add_(size * torch.randn(position.shape, generator=random)).clamp_(
+                max=5 if "free" in mode else 1e38
+            )
+        result = layer(image)
+        result.square().mean().backward()
+        assert bool(result.isfinite().all())
+        assert position.grad is not None
+        assert bool(position.grad.isfinite().all())
+        assert layer.coefficients.grad is not None
+        assert bool(layer.coefficients.grad.isfinite().all())
+        if mode == "constrained":
+            assert bool(
+                ((layer.sigmas() > layer.get_buffer("lower")) & (layer.sigmas() < layer.get_buffer("upper"))).all()
+            )

@@ -130,3 +130,44 @@ def test_a_sigma_outside_its_interval_has_no_position() -> None:
 def test_a_ratio_of_one_is_no_geometric_schedule() -> None:
     with pytest.raises(InputError, match=r"`ratio` \(=1\) must be larger than 1"):
         geometric_range(0.7, 1.0, 5)
+
+
+def walk(steps: int, scales: int, seed: int) -> torch.Tensor:
+    """Positions after each of so many random updates, from a millionth to a million in size: [steps, scales]."""
+    random = torch.Generator().manual_seed(seed)
+    sizes = 10 ** (torch.rand(steps, scales, generator=random, dtype=torch.float64) * 12 - 6)
+    signs = torch.randint(0, 2, (steps, scales), generator=random) * 2 - 1
+    small = torch.rand(steps, scales, generator=random, dtype=torch.float64) < 0.9
+    # Mostly small steps near the middle, where tanh is alive, with leaps far beyond it between them.
+    return torch.where(small, signs * sizes.clamp(max=4), (signs * sizes).cumsum(0)).float()
+
+
+def test_over_a_hundred_thousand_updates_sigma_never_leaves_its_interval_and_its_gradient_is_finite() -> None:
+    for number, block in enumerate(paper_schedule()):
+        lower, upper = bounds(block)
+        x = walk(100_000, 5, number).requires_grad_()
+        sigma = constrain(x, lower, upper)
+        assert bool(((sigma > lower) & (sigma < upper)).all())
+        assert bool((sigma >= 0.1 - 1e-6).all())
+        (gradient,) = torch.autograd.grad(sigma.sum(), x)
+        assert bool((gradient.isfinite() & (gradient >= 0)).all())
+        assert float((gradient > 0).float().mean()) > 0.5
+
+
+def test_over_a_hundred_thousand_updates_a_free_sigma_has_a_filter_and_a_finite_gradient() -> None:
+    x = walk(100_000, 5, 9).requires_grad_()
+    sigma = free_sigma(x)
+    assert float(sigma.detach().min()) >= 0.1 - 1e-6
+    assert filter_radius(float(sigma.detach().max())) <= 512
+    (gradient,) = torch.autograd.grad(sigma.sum(), x)
+    assert bool(gradient.isfinite().all())
+
+
+@pytest.mark.parametrize("x", [-math.inf, -3e38, 3e38, math.inf])
+def test_at_the_ends_of_floating_point_sigma_and_its_gradient_are_finite(x: float) -> None:
+    lower, upper = bounds(equal_range(0, 2.5, 5))
+    value = torch.full((5,), x, requires_grad=True)
+    for sigma in (constrain(value, lower, upper), free_sigma(value)):
+        assert bool((sigma.isfinite() & (sigma > 0)).all())
+        (gradient,) = torch.autograd.grad(sigma.sum(), value)
+        assert bool(gradient.isfinite().all())

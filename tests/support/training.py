@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
 
+from seunet.data.loader import Window, WindowDataset
 from seunet.training.config import TrainingConfig, checked_config
 from seunet.training.loop import train
 from seunet.training.processes import Processes
@@ -139,13 +144,13 @@ def start_training(config: Path, folder: Path, *options: str, processes: int = 1
     )
 
 
-def ended(process: subprocess.Popen[str], timeout_seconds: float = 120) -> tuple[int, str, str]:
+def ended(process: subprocess.Popen[str], timeout_seconds: float = 600) -> tuple[int, str, str]:
     """Exit code, output and errors."""
     out, err = process.communicate(timeout=timeout_seconds)
     return process.returncode, out, err
 
 
-def wait_for_rows(folder: Path, rows: int, process: subprocess.Popen[str], timeout_seconds: float = 60) -> None:
+def wait_for_rows(folder: Path, rows: int, process: subprocess.Popen[str], timeout_seconds: float = 300) -> None:
     """Until the log has so many rows, or the process has ended."""
     log, until = folder / "log.jsonl", time.monotonic() + timeout_seconds
     while process.poll() is None and time.monotonic() < until:
@@ -158,3 +163,65 @@ def wait_for_rows(folder: Path, rows: int, process: subprocess.Popen[str], timeo
 def signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
     """As a terminal or a scheduler does: to the process and all below it."""
     os.killpg(process.pid, number)
+
+
+@contextmanager
+def file_size_limit(limit_bytes: int) -> Iterator[None]:
+    """A disk with no room: the system refuses to let any file of this process grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+SAVE_CALLS = ("mkstemp", "open", "write", "fsync", "chmod", "replace", "fsync folder")
+"""The system calls of a save, in their order."""
+
+
+@contextmanager
+def failing_call(name: str, code: int = errno.ENOSPC) -> Iterator[None]:
+    """Inside the block, the first call of that kind fails as on a full or read-only disk."""
+    nth = {"open": 2, "fsync folder": 2}.get(name, 1)  # making the temporary file opens it as well
+    place: Any
+    attribute: str
+    place, attribute = {
+        "mkstemp": (tempfile, "mkstemp"),
+        "open": (os, "open"),
+        "write": (Path, "write_bytes"),
+        "fsync": (os, "fsync"),
+        "fsync folder": (os, "fsync"),
+        "chmod": (Path, "chmod"),
+        "replace": (os, "replace"),
+    }[name]
+    real, calls = getattr(place, attribute), 0
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            raise OSError(code, os.strerror(code))
+        return real(*arguments, **options)
+
+    setattr(place, attribute, counted)
+    try:
+        yield
+    finally:
+        setattr(place, attribute, real)
+
+
+@contextmanager
+def poisoned(epoch: int, window: int) -> Iterator[None]:
+    """Inside the block, one window of one epoch is made of NaN."""
+    real = WindowDataset.__getitem__
+
+    def poisonous(self: WindowDataset, key: int | tuple[int, int]) -> Window:
+        found = real(self, key)
+        return found._replace(image=found.image * float("nan")) if key == (epoch, window) else found
+
+    WindowDataset.__getitem__ = poisonous  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        WindowDataset.__getitem__ = real  # type: ignore[method-assign]

@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from seunet.errors import InputError
+from seunet.data.augment import epoch_order
+from seunet.errors import SeunetError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.training.building import make_model
 from seunet.training.config import TrainingConfig
@@ -25,11 +26,14 @@ from seunet.training.recipe import make_optimizer
 from seunet.training.sources import Sources
 from seunet.training.step import Batch, Trainer, collate
 from seunet.training.validation import validate
-from tests.support.training import stop_after, tiny_config
+from tests.support.training import poisoned, stop_after, tiny_config
 
 BATCH = 8
 CHANGES: dict[str, Any] = {"model__widths": [10, 20]}
 """Two channels a scale: the gradient of a norm after one would be nothing but rounding."""
+
+LAST_WINDOW = epoch_order(16, 0, 0)[3]
+"""Of the first batch of four: the second process works on it."""
 
 CASES = {
     "whole": (torch.float64, 1, True),
@@ -87,6 +91,8 @@ def main() -> None:
             refusal(lambda: train(config, folder / "cut", processes)),
             refusal(lambda: train(tiny_config(data, recipe__batch=5, **CHANGES), folder / "odd", processes)),
         ]
+        with poisoned(0, LAST_WINDOW):
+            refused.append(refusal(lambda: train(config, folder / "poisoned", processes)))
         if processes.lead:
             tensors = {f"{case}/{name}": value for case, values in found.items() for name, value in values.items()}
             save_file(tensors, folder / "found.safetensors")
@@ -99,7 +105,7 @@ def refusal(attempt: Callable[[], object]) -> str:
     """The line with which it is refused, in every process: one that waited for the other would wait for ever."""
     try:
         attempt()
-    except InputError as error:
+    except SeunetError as error:
         return str(error)
     return "not refused"
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from seunet.data.augment import epoch_order
 from seunet.errors import InputError
 from seunet.training.building import make_model
 from seunet.training.checkpoint import read_checkpoint, restore_model
@@ -57,7 +58,7 @@ def together(nuclei: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     return folder
@@ -138,10 +139,16 @@ def test_the_scores_are_those_of_the_weights_that_are_kept_with_norms_together_o
 def test_what_is_refused_is_refused_by_every_process(together: Path) -> None:
     first, second = (json.loads((together / f"refused{rank}.json").read_text()) for rank in range(2))
     assert first == second
-    assert first == [
+    assert first[:2] == [
         f"{together / 'cut'}: holds a run; pass --resume to go on with it or --overwrite to replace it",
         "`recipe.batch` (=5) must be divisible by the 2 processes",
     ]
+
+
+def test_a_window_that_spoils_the_loss_of_the_second_process_stops_both_and_is_named(together: Path) -> None:
+    line = json.loads((together / "refused1.json").read_text())[2]
+    assert ": the loss or gradient of step 1 is not finite (windows of N" in line
+    assert json.loads((together / "poisoned" / "stopped.json").read_text())["windows"] == epoch_order(16, 0, 0)[:4]
 
 
 def test_torchrun_started_runs_stop_on_a_signal_and_go_on(together: Path, nuclei: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import struct
 import warnings
 import zlib
@@ -63,7 +64,11 @@ def read_limited(path: Path, limit_bytes: int) -> bytes:
     """The bytes of a file that must not be larger than `limit_bytes`."""
     try:
         with path.open("rb") as file:
-            data = file.read(limit_bytes + 1)
+            # What the file has and a look beyond: asking for the limit would reserve that much memory.
+            size_bytes = os.fstat(file.fileno()).st_size
+            data = file.read(min(size_bytes, limit_bytes) + 1)
+            if size_bytes < len(data) <= limit_bytes:  # a pipe, or a file that grows
+                data += file.read(limit_bytes + 1 - len(data))
     except OSError as error:
         raise InputError(
             f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions"

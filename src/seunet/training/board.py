@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seunet.data.loader import WindowDataset
+from seunet.errors import StorageError
 from seunet.maths.fusion import fuse
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.journal import rows
@@ -42,53 +44,68 @@ def board(folder: Path, wanted: bool) -> Iterator[Board | None]:
         yield None
         return
     run = RunFolder(folder)
-    shown = Board(lambda step: SummaryWriter(str(run.board), purge_step=step), run.log)
+    shown = Board(lambda step: SummaryWriter(str(run.board), purge_step=step), run)
+    # TensorBoard writes in a thread and raises again here what it could not: the thread need not say so as well.
+    before = threading.excepthook
+    threading.excepthook = lambda failed: None if isinstance(failed.exc_value, OSError) else before(failed)
     try:
         yield shown
     finally:
-        shown.close()
+        try:
+            shown.close()
+        finally:
+            threading.excepthook = before
 
 
 class Board:
     """An observer that draws.  The writer is made at the first report: by then the folder is known to be ours."""
 
-    def __init__(self, make_writer: Callable[[int], Any], log: Path) -> None:
-        self._make_writer, self._log = make_writer, log
+    def __init__(self, make_writer: Callable[[int], Any], run: RunFolder) -> None:
+        self._make_writer, self._run = make_writer, run
         self._writer: Any = None
 
-    def _to(self, step: int) -> Any:
-        if self._writer is None:
-            self._writer = self._make_writer(step)
-        return self._writer
+    @contextmanager
+    def _writing(self, step: int) -> Iterator[Any]:
+        """The writer, whose complaints are those of a disk."""
+        try:
+            if self._writer is None:
+                self._writer = self._make_writer(step)
+            yield self._writer
+        except OSError as error:
+            raise StorageError(
+                f"{self._run.board}: cannot be written ({error.strerror or error}); free space or set "
+                "`machine.tensorboard` to false"
+            ) from error
 
     def on_step(self, report: StepReport) -> None:
-        writer = self._to(report.step)
-        if report.step % EVERY_STEPS:
-            return
-        writer.add_scalar("loss", report.loss, report.step)
-        for head, (loss, weight) in enumerate(zip(report.head_losses, report.head_weights, strict=True), start=1):
-            writer.add_scalar(f"head {head}/loss", loss, report.step)
-            writer.add_scalar(f"head {head}/weight", weight, report.step)
-        writer.add_scalar("learning rate", report.learning_rate, report.step)
-        writer.add_scalar("windows per second", report.windows_per_second, report.step)
+        with self._writing(report.step) as writer:
+            if report.step % EVERY_STEPS:
+                return
+            writer.add_scalar("loss", report.loss, report.step)
+            for head, (loss, weight) in enumerate(zip(report.head_losses, report.head_weights, strict=True), start=1):
+                writer.add_scalar(f"head {head}/loss", loss, report.step)
+                writer.add_scalar(f"head {head}/weight", weight, report.step)
+            writer.add_scalar("learning rate", report.learning_rate, report.step)
+            writer.add_scalar("windows per second", report.windows_per_second, report.step)
 
     def on_validation(self, report: ValidationReport, model: ScaleUNet, sources: Sources) -> None:
-        writer = self._to(report.step)
-        for name, value in report.ious.items():
-            if name != "heads":
-                writer.add_scalar(f"validation IoU/{name}", value, report.step)
-        for head, value in enumerate(report.ious["heads"], start=1):
-            writer.add_scalar(f"validation IoU/head {head}", value, report.step)
-        if sources.validation is not None:
-            picture = prediction_picture(model, sources.validation)
-            writer.add_image("held-out windows", picture, report.step, dataformats="HWC")
-        if report.sigmas is not None:
-            writer.add_figure("σ of every layer", sigma_history_figure(self._log), report.step)
-        writer.flush()
+        picture = None if sources.validation is None else prediction_picture(model, sources.validation)
+        with self._writing(report.step) as writer:
+            for name, value in report.ious.items():
+                if name != "heads":
+                    writer.add_scalar(f"validation IoU/{name}", value, report.step)
+            for head, value in enumerate(report.ious["heads"], start=1):
+                writer.add_scalar(f"validation IoU/head {head}", value, report.step)
+            if picture is not None:
+                writer.add_image("held-out windows", picture, report.step, dataformats="HWC")
+            if report.sigmas is not None:
+                writer.add_figure("σ of every layer", sigma_history_figure(self._run.log), report.step)
+            writer.flush()
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            with self._writing(0) as writer:
+                writer.close()
 
 
 def prediction_picture(model: ScaleUNet, windows: WindowDataset) -> NDArray[np.uint8]:

@@ -37,7 +37,7 @@ class ModelSection(BaseModel):
 
 
 class AugmentationSection(_Section):
-    """What is varied between epochs (`data.augment`)."""
+    """What is varied between epochs (`data.augmentation`)."""
 
     flips: bool = True
     shift_px: int = Field(default=0, ge=0)

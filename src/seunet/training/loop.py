@@ -27,7 +27,7 @@ from seunet.training.validation import validate
 
 
 class DivergedError(SeunetError):
-    """The loss is no number any more; the last good checkpoint is kept."""
+    """The loss or its gradient is no number any more; the last good checkpoint is kept."""
 
     exit_code = 5
 
@@ -44,15 +44,20 @@ def train(
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
-    place = RunFolder(folder)
+    place, run = RunFolder(folder), None
     try:
         run = Run(config, place, processes, resume, overwrite, observers, clock)
-        try:
-            return run.until_done(stop_wanted)
-        finally:
-            if run.keeper is not None:
-                run.keeper.close()
+        return run.until_done(stop_wanted)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise ResourceError(
+            f"{folder}: out of memory between the steps; lower `validation.batch` or the widths, or prepare the set "
+            "with smaller windows"
+        ) from None
     finally:
+        if run is not None and run.keeper is not None:
+            run.keeper.close()
         place.release()
 
 
@@ -137,7 +142,7 @@ class Run:
         weights = model.head_weights().detach()
         head_losses = self._gradient(batch)
         loss = float(torch.dot(weights, head_losses))
-        if not math.isfinite(loss):
+        if not math.isfinite(loss) or not self.trainer.finite_gradient():
             self._stop_diverged(batch, head_losses)
         self.trainer.update()
         self.progress.step += 1
@@ -184,13 +189,13 @@ class Run:
 
     def _stop_diverged(self, batch: Batch, head_losses: Tensor) -> NoReturn:
         """Nothing was moved by this step, and the last checkpoint is older still."""
-        windows, step = batch.numbers.tolist(), self.progress.step + 1
+        windows, step = self.processes.gathered(batch.numbers).tolist(), self.progress.step + 1
         names = image_names(self.sources.training, windows)
         if self.keeper is not None:
             self.keeper.note_diverged(step, windows, names, head_losses.tolist())
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise DivergedError(
-            f"{self.folder.root}: the loss of step {step} is not finite (windows of {shown}; all in "
+            f"{self.folder.root}: the loss or gradient of step {step} is not finite (windows of {shown}; all in "
             f"{self.folder.stopped.name}); the last good checkpoint is kept: lower `recipe.learning_rate` or set "
             "`recipe.clip_norm`, and look at those images"
         )

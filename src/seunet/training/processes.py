@@ -33,6 +33,14 @@ class Processes:
             distributed.all_reduce(values)
         return values
 
+    def gathered(self, values: Tensor) -> Tensor:
+        """The `values` of all processes one after the other, in each of them; they must be equally long."""
+        if self.size == 1:
+            return values
+        parts = [torch.empty_like(values) for _ in range(self.size)]
+        distributed.all_gather(parts, values)
+        return torch.cat(parts)
+
     def any(self, flag: bool) -> bool:
         """Whether it is true in any process: all must leave a loop at the same step."""
         return bool(flag) if self.size == 1 else bool(self.total(torch.tensor(int(flag), device=self.device)))

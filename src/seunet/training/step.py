@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grad_norm_, get_total_norm
 
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
 from seunet.models.skeleton import ScaleUNet
@@ -77,6 +77,13 @@ class Trainer:
                 self.scaler.scale(loss * self.processes.size).backward()
             head_losses += parts
         return self.processes.total(head_losses)
+
+    def finite_gradient(self) -> bool:
+        """Whether the gradient can be followed; where the loss is scaled, the scaler leaves out steps that overflow."""
+        if self.scaler.is_enabled():
+            return True
+        found = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        return bool(get_total_norm(found).isfinite())
 
     def update(self) -> None:
         """Move the parameters along the gradient."""
