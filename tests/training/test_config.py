@@ -11,7 +11,8 @@ import yaml
 from seunet.errors import InputError
 from seunet.limits import MAX_CONFIG_BYTES
 from seunet.models.registry import model_config
-from seunet.training.config import learning_fields, read_config, to_yaml
+from seunet.settings import to_yaml
+from seunet.training.config import learning_fields, read_config
 from tests.support.cli import seunet
 
 SHIPPED = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
