@@ -73,7 +73,7 @@ def damped(model: ScaleUNet, scale: float) -> Predict:
     """Told s, with less faith in small ones: every σ × s above the training scale, × √s below it.
 
     A Gaussian of less than half a pixel is no filter any more, and a network whose finest groups are none loses more
-    than it gains by the right size.  On held-out training images √s was the best factor at s = 0.25, 0.35 and 0.5.
+    than it gains by the right size.  On two held-out training images √s was the best at s = 0.25, 0.35 and 0.5.
     """
     return told(model, scale if scale >= 1 else math.sqrt(scale))
 
