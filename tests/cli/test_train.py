@@ -79,8 +79,15 @@ def test_a_run_says_where_its_model_is_and_shows_its_scores(config: Path, tmp_pa
     lines = ran.err.splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith("epoch")] == ["epoch 1", "epoch 2", "epoch 3"]
     assert any(line.startswith("[12/12] loss ") for line in lines)
-    names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names == {"best.safetensors", "clock.jsonl", "config.yaml", "last.safetensors", "log.jsonl", "model"}
+    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
+    assert names == {
+        "best.safetensors",
+        "clock.jsonl",
+        "config.yaml",
+        "last.safetensors",
+        "log.jsonl",
+        "model",
+    }
 
 
 def test_a_terminal_gets_a_bar_instead(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +132,10 @@ def test_short_options_set_device_and_workers(config: Path) -> None:
         ("recipe.batch=17", "set: 16 training windows do not fill a batch of 17; lower `recipe.batch`"),
         ("data.hold_out=[N0,N1,N2,N3,N4,N5]", "set: no training images are left beside the 6 held out"),
         ("data.hold_out=[N7]", "unknown image in `data.hold_out` 'N7'; did you mean 'N"),
-        ("data.hold_out_every=null", "set: no images to validate on; set `data.hold_out_every`, `data.hold_out`, or"),
+        (
+            "data.hold_out_every=null",
+            "set: has no split `validation`; set `data.hold_out_every` or `data.hold_out` ([] for none), or",
+        ),
         ("data.augmentation.crop_px=33", "set: `crop_px` (=33) is larger than the windows, 32 px"),
         ("data.augmentation.scale_range=[2, 1]", "`scale_range` (=2, 1) must rise within 0.1–10"),
         ("data.root=nowhere", "nowhere"),
@@ -245,7 +255,7 @@ def test_a_folder_of_something_else_and_a_file_are_left_alone(config: Path, tmp_
 def test_a_folder_that_cannot_be_made_is_exit_code_3(place: str, config: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     line = one_line(command(config, tmp_path / place), 3)
-    assert line.startswith(f"{tmp_path / place}/config.yaml: cannot be written (")
+    assert line.startswith(f"{tmp_path / place}: cannot be written (")
     assert line.endswith("); free space or choose another place")
 
 
@@ -363,7 +373,8 @@ TORCHS_WORDS = "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocato
     ("room", "remedy"),
     [
         (1, "1 at a time fit: --set recipe.accumulate=4"),
-        (2, "2 at a time fit: --set recipe.accumulate=2"),
+        (2, "1 at a time fit: --set recipe.accumulate=4"),
+        (3, "2 at a time fit: --set recipe.accumulate=2"),
         (0, "raise `recipe.accumulate`, or use smaller crops (`data.augmentation.crop_px`) or widths"),
     ],
 )

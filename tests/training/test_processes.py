@@ -166,6 +166,21 @@ def test_torchrun_started_runs_stop_on_a_signal_and_go_on(together: Path, nuclei
     assert learnt(tmp_path / "run") == learnt(together / "unbroken")
 
 
+def test_two_processes_that_are_killed_go_on_from_the_last_checkpoint_to_the_same_bytes(
+    together: Path, nuclei: Path, tmp_path: Path
+) -> None:
+    config = tiny_file(tmp_path / "config.yaml", nuclei, **CHANGES)
+    process = start_training(config, tmp_path / "run", processes=2)
+    wait_for_rows(tmp_path / "run", 6, process)
+    for child in [*children(process.pid), process.pid]:
+        os.kill(child, signal.SIGKILL)
+    process.communicate()
+    assert read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]["step"] < 12
+    code, _, err = ended(start_training(config, tmp_path / "run", "--resume", processes=2))
+    assert code == 0, err
+    assert learnt(tmp_path / "run") == learnt(together / "unbroken")
+
+
 def children(parent: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
 

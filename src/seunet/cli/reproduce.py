@@ -46,7 +46,7 @@ def reproduce(
             training_overrides=tuple(train_set),
             watching=lambda folder: training_observers(folder, progress, drawn=True),
             measuring=lambda: progress_of(progress, timed=True),
-            announce=lambda text: print(text, file=sys.stderr),
+            announce=lambda text: print(text, file=sys.stderr) if progress else None,
             stop_wanted=lambda: stop.received is not None,
         )
     if isinstance(result, Interrupted):

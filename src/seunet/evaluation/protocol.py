@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from seunet.errors import InputError
+from seunet.models.registry import model_config
 from seunet.settings import read_settings
 from seunet.training.config import TrainingConfig, read_config
 
@@ -91,7 +92,9 @@ def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterat
             own = [f"{name}={_as_yaml(value)}" for name, value in entry.set.items()]
             common = [f"data.root={protocol.data}", f"seed={seed}"]
             try:
-                yield Job(entry, seed, read_config(protocol.training, [*common, *own, *training_overrides]))
+                config = read_config(protocol.training, [*common, *own, *training_overrides])
+                model_config(config.model.name, config.model.preset, **config.model.options)
+                yield Job(entry, seed, config)
             except InputError as error:
                 raise InputError(f"model {entry.name!r}: {error}") from None
 

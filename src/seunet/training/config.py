@@ -67,7 +67,7 @@ class RecipeSection(_Section):
     batch: int = Field(default=20, ge=1, le=65_536)
     """Windows a step, over all processes."""
     accumulate: int = Field(default=1, ge=1, le=65_536)
-    """In how many parts a process works through its share of the batch: less memory, the same gradient."""
+    """In how many parts a process works through its share of the batch: less memory.  Norms see a part at a time."""
     learning_rate: float = Field(default=0.015, gt=0, le=10)
     """The maximum of the cycle."""
     weight_decay: float = Field(default=1e-4, ge=0, le=1)

@@ -179,7 +179,11 @@ class Run:
         self.trainer.accumulate = 1
         fits = 0
         if self.processes.size == 1:
-            fits = largest_that_fits(at_once, lambda n: self.trainer.gradient(Batch(*(part[:n] for part in batch))))
+            # With a quarter to spare: where memory is that short, what just fits once need not fit again.
+            with_spare = {count: count + -(-count // 4) if count > 1 else 1 for count in range(1, at_once + 1)}
+            fits = largest_that_fits(
+                at_once, lambda count: self.trainer.gradient(Batch(*(part[: with_spare[count]] for part in batch)))
+            )
         remedy = (
             f"{fits} at a time fit: --set recipe.accumulate={-(-windows // fits)}"
             if fits
@@ -215,7 +219,8 @@ class Run:
         self.processes.follow_lead(self.trainer.model.buffers())
         ious = validate(self.trainer.model, held_out, self.processes, rules.batch)
         iou = float(ious[rules.fusion])
-        better = progress.best_iou is None or iou > progress.best_iou
+        # A set of held-out windows without the class has no IoU: anything is better than that.
+        better = progress.best_iou is None or math.isnan(progress.best_iou) or iou > progress.best_iou
         if better:
             progress.best_iou, progress.best_step = iou, progress.step
         if self.keeper is None:

@@ -54,7 +54,9 @@ class RunFolder:
         except BlockingIOError:
             raise InputError(f"{self.root}: another process is training there; wait for it or stop it") from None
         except OSError as error:
-            raise StorageError(f"{self.root}: cannot be written ({error.strerror}); choose another place") from error
+            raise StorageError(
+                f"{self.root}: cannot be written ({error.strerror}); free space or choose another place"
+            ) from error
 
     def release(self) -> None:
         """Let others have the folder."""

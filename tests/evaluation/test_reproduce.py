@@ -1,0 +1,164 @@
+"""A reproduction from one file: trains what is missing, measures it, writes one page, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seunet.errors import InputError
+from seunet.evaluation.pages import Heading, Picture, Table, Text, as_html, as_markdown
+from seunet.evaluation.paper_numbers import PAPER
+from seunet.evaluation.protocol import jobs, read_protocol, slug
+from seunet.evaluation.reproduce import Interrupted, reproduce
+from seunet.evaluation.reproduce_page import best_heads, row_names, spread, systems_table
+from tests.support.cli import seunet
+from tests.support.training import ALONE, tiny_file
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@pytest.fixture
+def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
+    """Two models on the synthetic nuclei, a few steps each."""
+    tiny_file(tmp_path / "training.yaml", nuclei, recipe__epochs=1)
+    tree = {
+        "title": "Two tiny models",
+        "paper": "monuseg",
+        "training": "training.yaml",
+        "data": str(nuclei),
+        "split": "train",
+        "tiles": {"size_px": 32, "stride_px": 32},
+        "equivariance_tiles": {"size_px": 32, "stride_px": 64},
+        "models": [
+            {"name": "CNN", "set": {"model.name": "unet", "model.widths": [4, 8]}, "ways": ["blind", "oracle"]},
+            {"name": "SEUNet", "seeds": [0, 1], "ways": ["blind", "told"]},
+        ],
+    }
+    path = tmp_path / "protocol.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("reproduce-*.yaml")), ids=lambda path: path.name)
+def test_every_shipped_protocol_loads_with_the_training_of_each_of_its_models(path: Path) -> None:
+    protocol = read_protocol(path)
+    listed = list(jobs(protocol))
+    assert {job.entry.name for job in listed} >= {"CNN", "SESN", "DISCO", "SEUNet"}
+    assert all(job.config.data.root == protocol.data and job.config.seed == job.seed for job in listed)
+    for name in PAPER[protocol.paper].equivariance:
+        assert name in {job.entry.name for job in listed}
+
+
+def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_inside(
+    protocol_file: Path, tmp_path: Path
+) -> None:
+    ran = seunet("reproduce", protocol_file, "-o", tmp_path / "report", "--no-progress")
+    assert ran.code == 0, ran.err
+    text, html = ((tmp_path / "report" / name).read_text() for name in ("report.md", "report.html"))
+    assert re.search(r"\| CNN \| \d+\.\d\d \| \d+\.\d\d \| 54\.94 \|", text)
+    assert re.search(r"\| SEUNet, p_ens \| \d+\.\d\d \(\d+\.\d\d–\d+\.\d\d\) \|.*\| 59\.98 \|", text)
+    assert "told the scale" in text
+    assert "resized by an oracle" in text
+    pictures = re.findall(r"\]\((figures/[^)]+)\)", text)
+    assert len(pictures) >= 6
+    assert all((tmp_path / "report" / name).is_file() for name in pictures)
+    assert html.count('src="data:image/png;base64,') == len(pictures)
+    before = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.json*")}
+    assert seunet("reproduce", protocol_file, "-o", tmp_path / "report", "--no-progress").code == 0
+    after = {path: path.read_bytes() for path in before}
+    changed = [path.name for path in before if after[path] != before[path]]
+    assert set(changed) <= {"clock.jsonl"}, "what was trained and measured is read, not done again"
+
+
+def test_stopped_in_the_middle_of_training_or_measuring_it_goes_on(protocol_file: Path, tmp_path: Path) -> None:
+    protocol = read_protocol(protocol_file)
+    calls = 0
+
+    def now_and_then() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls in (2, 9, 30, 61, 95, 140)
+
+    for _ in range(100):
+        result = reproduce(protocol, tmp_path / "cut", ALONE, stop_wanted=now_and_then)
+        if not isinstance(result, Interrupted):
+            break
+    whole = reproduce(protocol, tmp_path / "whole", ALONE)
+    assert not isinstance(result, Interrupted)
+    assert not isinstance(whole, Interrupted)
+    assert calls > 140
+    for one, other in zip(result, whole, strict=True):
+        assert one.evaluation["results"] == other.evaluation["results"]
+        assert one.evaluation["scores"] == other.evaluation["scores"]
+        assert one.equivariance is not None
+        assert other.equivariance is not None
+        assert one.equivariance["errors"] == other.equivariance["errors"]
+
+
+def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("")
+    ran = seunet("reproduce", protocol_file, "-o", tmp_path / "mine")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"seunet: {tmp_path}/mine: holds something else (thesis.txt); choose a new or empty folder\n"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "protocol.yaml").write_text(yaml.safe_dump({"title": "Another"}))
+    ran = seunet("reproduce", protocol_file, "-o", tmp_path / "other")
+    assert ran.code == 2
+    assert "belongs to another protocol (its `title` is 'Another', not 'Two tiny models'); choose another" in ran.err
+    (tmp_path / "file").write_text("")
+    assert (
+        "is a file; choose a folder for the report" in seunet("reproduce", protocol_file, "-o", tmp_path / "file").err
+    )
+
+
+def test_what_is_wrong_in_a_protocol_is_one_line(protocol_file: Path, tmp_path: Path) -> None:
+    tree = yaml.safe_load(protocol_file.read_text())
+    for change, expected in (
+        ({"model": []}, "unknown key 'model'; did you mean 'models'?"),
+        ({"models": tree["models"] + [{"name": "cnn"}]}, "two models are called 'CNN'"),
+        ({"models": [{"name": "CNN", "set": {"model.nam": "unet"}}]}, "option 'nam'"),
+    ):
+        protocol_file.write_text(yaml.safe_dump(tree | change))
+        ran = seunet("reproduce", protocol_file, "-o", tmp_path / "out")
+        assert ran.code == 2
+        assert expected in ran.err, ran.err
+        assert ran.err.count("\n") == 1
+
+
+def test_a_name_becomes_part_of_a_path() -> None:
+    assert slug("SEUNet, σ fixed") == "seunet-sigma-fixed"
+
+
+def test_several_seeds_are_a_mean_with_the_lowest_and_the_highest() -> None:
+    assert spread([0.5]) == "50.00"
+    assert spread([0.5, 0.6, None]) == "55.00 (50.00–60.00)"
+    assert spread([0.1, 0.3], percent=False) == "0.200 (0.100–0.300)"
+    assert spread([None]) == "–"
+
+
+def test_a_page_is_the_same_in_markdown_and_html(tmp_path: Path) -> None:
+    picture = tmp_path / "figures" / "a.png"
+    picture.parent.mkdir()
+    picture.write_bytes(b"png")
+    blocks = [Heading("A < B", 1), Text("`x` is **bold**"), Table(["a", "b"], [["1", "2"]]), Picture(picture, "It")]
+    text, html = as_markdown(blocks, tmp_path), as_html("A < B", blocks)
+    assert text == "# A < B\n\n`x` is **bold**\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n![It](figures/a.png)\n\n*It*\n"
+    for part in ("<h1>A &lt; B</h1>", "<code>x</code> is <strong>bold</strong>", "<td>1</td>", "base64,cG5n"):
+        assert part in html
+
+
+def test_the_best_head_of_each_scale_is_numbered_from_one() -> None:
+    rows = [
+        {"way": "blind", "head": True, "row": f"head {n}", "ious": ious}
+        for n, ious in enumerate(([0.5, 0.1], [0.4, 0.3]))
+    ]
+    assert best_heads({"scores": rows}) == [1, 2]
+    assert row_names({"scores": [{"way": "blind", "row": "prediction"}]}, "blind") == ["prediction"]
+    with pytest.raises(IndexError):
+        systems_table([], PAPER["bcss"]).rows[0]
+    with pytest.raises(InputError):
+        read_protocol(Path("nowhere.yaml"))
