@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test lint bench bench-data reliability clean
+.PHONY: install demo test lint bench bench-data bench-training reliability clean
 
 install: $(STAMP)
 
@@ -31,6 +31,9 @@ bench: $(STAMP)
 bench-data: $(STAMP)
 	$(BIN)/python -m benchmarks.data
 	$(BIN)/python -m benchmarks.data_page
+
+bench-training: $(STAMP)
+	$(BIN)/python -m benchmarks.training
 
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data
