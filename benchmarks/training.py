@@ -10,7 +10,6 @@ configs/monuseg-cpu.yaml on real MoNuSeg, if it is there.
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from seunet.data.prepare import prepare
 from seunet.models.skeleton import ScaleUNet
 from seunet.training import keeping, loop, step
 from seunet.training.config import read_config
+from seunet.training.machine import peak_memory_bytes
 from seunet.training.processes import Processes
 from seunet.training.recipe import Pace, make_optimizer, set_pace
 from seunet.training.sources import batches
@@ -73,11 +73,11 @@ def throughput() -> dict[str, Any]:
 
 def memory_of(name: str) -> int:
     """MiB that one step adds to what the process had after importing."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory_bytes(ALONE.device)
     run = training_step(name)
     run()
     run()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    return (peak_memory_bytes(ALONE.device) - before) >> 20
 
 
 class Stopwatch:

@@ -7,6 +7,7 @@ import platform
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -50,5 +51,10 @@ def peak_memory_bytes(device: torch.device) -> int:
     """The most that was ever held: by the process, or on its GPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # Linux's own count for this process: `getrusage` begins with what its parent held when it was started.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if platform.system() == "Darwin" else peak * 1024
