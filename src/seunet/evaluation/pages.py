@@ -19,7 +19,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `code` and **bold** as in Markdown."""
+    """A paragraph; `code`, *stress* and **bold** as in Markdown."""
 
     text: str
 
@@ -106,4 +106,5 @@ def _html(block: Block) -> str:
 def _inline(text: str) -> str:
     escaped = html.escape(text, quote=False)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", escaped)
+    escaped = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", escaped)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)
