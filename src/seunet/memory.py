@@ -15,8 +15,8 @@ def keep_freed_memory() -> bool:
     """Let the C library keep what is freed for what is asked for next; whether it could be told so.
 
     Every layer makes maps of tens of megabytes and frees them.  By default such blocks are given back to the system at
-    once, and the next ones come as fresh pages that the system must clear: up to a third of the time of a training step
-    (docs/speed.md).  The price is that the process stays as large as it ever was, which suits a command that ends
+    once, and the next ones come as fresh pages that the system must clear, which takes a good part of a training
+    step.  The price is that the process stays as large as it ever was, which suits a command that ends
     when its work is done; in a program of your own it is yours to call.  Only glibc (Linux) has the setting.
     """
     if not sys.platform.startswith("linux"):
