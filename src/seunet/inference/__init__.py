@@ -1,0 +1,1 @@
+"""Images and slides in; labels, polygons and previews out, in bounded memory."""
