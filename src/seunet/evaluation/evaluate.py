@@ -100,6 +100,7 @@ class _Run:
         self.model, self.settings = model.eval(), settings
         self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
         check_fit(model, self.windows)
+        self._model_mpp = None if model.card is None else model.card.mpp
         check_scales(settings.scales, self.windows.size_px)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)
         for way in self.ways:
@@ -123,7 +124,7 @@ class _Run:
         """A report without results."""
         return {
             **self.identity,
-            "notes": data_notes(self.identity["data"]),  # type: ignore[arg-type]
+            "notes": data_notes(self.identity["data"], self._model_mpp),  # type: ignore[arg-type]
             "sigma": sigma_facts(self.model),
             "commits": [],
             "results": [],
