@@ -21,7 +21,10 @@ OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A fo
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
 IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")
 TILES = typer.Option(
-    None, "--tiles", metavar="PX[,STRIDE]", help="Windows other than the set's; the stride is the size where left out."
+    None,
+    "--tiles",
+    metavar="PX[,STRIDE[,N]]",
+    help="Windows other than the set's; the stride is the size where left out; of each image every N-th.",
 )
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
@@ -87,15 +90,15 @@ def names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def tile_sizes(text: str | None) -> tuple[int, int] | None:
-    """Size and stride of `500` or `400,200`; None if the option was not given."""
+def tile_sizes(text: str | None) -> tuple[int, ...] | None:
+    """Size and stride of `500` or `400,200`, with every how many of `500,500,4`; None if the option was not given."""
     if text is None:
         return None
     parts = text.split(",")
-    if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
+    if len(parts) > 3 or not all(part.strip().isdecimal() for part in parts):
         raise InputError(f"--tiles {text!r}: must be a size and perhaps a stride in pixels, e.g. 500 or 400,200")
     sizes = [int(part) for part in parts]
-    return sizes[0], sizes[-1]
+    return (sizes[0], sizes[0]) if len(sizes) == 1 else tuple(sizes)
 
 
 def _write_results(document: dict[str, Any], out: Path) -> None:

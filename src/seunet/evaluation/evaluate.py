@@ -42,7 +42,7 @@ class Settings:
 
     split: str = "test"
     images: tuple[str, ...] | None = None
-    tiles_px: tuple[int, int] | None = None
+    tiles_px: tuple[int, ...] | None = None
     """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = TEST_SCALES
     ways: tuple[str, ...] = ("blind",)
@@ -54,7 +54,7 @@ DEFAULTS: Final = Settings()
 
 
 def open_windows(
-    root: Path, split: str, images: Sequence[str] | None, tiles_px: tuple[int, int] | None = None
+    root: Path, split: str, images: Sequence[str] | None, tiles_px: tuple[int, ...] | None = None
 ) -> WindowDataset:
     """The windows of a split, never written to disk and held an image at a time."""
     return WindowDataset(root, split, images=images, cache_bytes=2**62, tiles_px=tiles_px)

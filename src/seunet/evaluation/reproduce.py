@@ -120,13 +120,13 @@ def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progre
 
 def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
     model, data = load(run.model), protocol.data
-    asked = Settings(split=protocol.split, ways=job.entry.ways, tiles_px=_pair(protocol.tiles))
+    asked = Settings(split=protocol.split, ways=job.ways, tiles_px=_numbers(protocol.tiles))
     report = evaluate(model, data, folder, asked, progress=progress)
     if not job.entry.equivariance:
         return Measured(job, run, report, None)
-    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_pair(protocol.equivariance_tiles))
+    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
     return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress))
 
 
-def _pair(tiles: Tiles | None) -> tuple[int, int] | None:
-    return None if tiles is None else (tiles.size_px, tiles.stride_px)
+def _numbers(tiles: Tiles | None) -> tuple[int, ...] | None:
+    return None if tiles is None else (tiles.size_px, tiles.stride_px, tiles.every)

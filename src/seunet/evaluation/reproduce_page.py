@@ -180,7 +180,7 @@ def _curves(measured: Sequence[Measured], figures: Path) -> list[Block]:
     metric = metric_name(firsts[0].evaluation)
     lines = [_curve(one, "blind", place) for place, one in enumerate(firsts)]
     write_png(curves_figure(lines, metric, "Not told the scale"), figures / "curves.png")
-    pairs = [(one, way) for one in firsts for way in one.evaluation["arguments"]["ways"] if len(one.job.entry.ways) > 1]
+    pairs = [(one, way) for one in firsts for way in one.evaluation["arguments"]["ways"] if len(one.job.ways) > 1]
     blocks: list[Block] = [Picture(figures / "curves.png", "Every system as it was trained, not told the scale.")]
     if pairs:
         lines = [_curve(one, way, place) for place, (one, way) in enumerate(pairs)]
