@@ -59,8 +59,9 @@ def on_white(colours: RgbArray, alpha: RgbArray, premultiplied: bool = False) ->
     if (alpha == 255).all():
         return colours
     opacity = alpha[..., None].astype(np.uint16)
-    weighted = colours.astype(np.uint16) * (1 if premultiplied else opacity)
     if premultiplied:
-        return np.minimum(weighted + (255 - opacity), 255).astype(np.uint8)
-    mixed: RgbArray = ((weighted + 255 * (255 - opacity) + 127) // 255).astype(np.uint8)
-    return mixed
+        seen = np.minimum(colours + (255 - opacity), 255)
+    else:
+        seen = (colours * opacity + 255 * (255 - opacity) + 127) // 255
+    out: RgbArray = seen.astype(np.uint8)
+    return out

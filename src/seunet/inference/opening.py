@@ -29,7 +29,12 @@ def open_image(path: Path, user_mpp: float | None = None) -> FileImage:
         return open_picture(path, user_mpp)
     from seunet.inference.slide_image import detect_vendor, open_slide
 
-    if detect_vendor(path) not in GENERIC:
+    vendor = detect_vendor(path)
+    if vendor == "aperio":
+        from seunet.inference.tiff_image import open_aperio
+
+        return open_aperio(path, user_mpp) or open_slide(path, user_mpp)
+    if vendor not in GENERIC:
         return open_slide(path, user_mpp)
     if start.startswith(TIFF):
         from seunet.inference.tiff_image import open_tiff

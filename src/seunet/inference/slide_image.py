@@ -67,10 +67,13 @@ class SlideImage(FileImage):
         try:
             if self._slide is None:
                 self._slide = openslide.OpenSlide(self._path)
-            pixels = np.asarray(self._slide.read_region(place, level, (width_px, height_px)))
+            picture = self._slide.read_region(place, level, (width_px, height_px))
         except FAULTS as error:
             self._let_go()
             raise region_error(self.name, (level, x, y, width_px, height_px), error) from error
+        if picture.getchannel("A").getextrema() == (255, 255):
+            return np.array(picture.convert("RGB"))
+        pixels = np.array(picture)
         return np.ascontiguousarray(on_white(pixels[..., :3], pixels[..., 3]))
 
     def _let_go(self) -> None:

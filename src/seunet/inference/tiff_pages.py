@@ -30,7 +30,10 @@ class Pyramid(NamedTuple):
 
 
 def pyramid(tiff: TiffFile, name: str) -> Pyramid:
-    """The levels: the largest page, then its sub-images or, without any, the smaller pages of the same shape."""
+    """The levels: the largest page, then its sub-images or, without any, the pages marked as smaller copies of it.
+
+    Aperio marks its label and not its levels; there the levels are those in tiles.
+    """
     top, decisions = _readable(tiff.pages, name)
     usable = [page for page in top if page.imagewidth > 0 and page.imagelength > 0]
     if not usable:
@@ -45,11 +48,19 @@ def pyramid(tiff: TiffFile, name: str) -> Pyramid:
         )
     if len(equals) > 1:
         decisions.append(f"{len(equals)} pages of the full size; the first is read")
-    smaller = usable
     if base.subifds and base.pages is not None:
         smaller, faults = _readable(base.pages, name)
         decisions += faults
+    elif is_aperio(base):
+        smaller = [page for page in usable if page.is_tiled]
+    else:
+        smaller = [page for page in usable if page.is_reduced]
     return Pyramid([base, *_levels_below(base, smaller)], decisions)
+
+
+def is_aperio(page: TiffPage) -> bool:
+    """Whether an Aperio scanner, or its library, wrote the page."""
+    return page.description.startswith("Aperio")
 
 
 def coding_of(page: TiffPage, name: str) -> Coding:
