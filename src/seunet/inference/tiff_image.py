@@ -82,7 +82,7 @@ def open_tiff(path: Path, user_mpp: float | None) -> TiffImage:
 
 
 def open_aperio(path: Path, user_mpp: float | None) -> TiffImage | None:
-    """An Aperio slide of plain JPEG tiles, whose pixels are OpenSlide's in a quarter of the time; None for any other."""
+    """An Aperio slide of plain JPEG tiles, whose pixels are OpenSlide's in a quarter of the time; else None."""
     try:
         image = open_tiff(path, user_mpp)
     except InputError:
