@@ -30,7 +30,7 @@ class Facts:
 
 
 class FileImage(Facts):
-    """An open file; a reader says how to get `_pixels` that lie within a level."""
+    """An open file; a reader says how to `_fill` an array with pixels."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(**vars(facts))
@@ -42,20 +42,23 @@ class FileImage(Facts):
 
     def read(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
         """See `Image.read`."""
+        out: RgbArray = np.empty((height_px, width_px, 3), dtype=np.uint8)
+        self.read_into(out, level, x, y)
+        return out
+
+    def read_into(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        """`read` into an array that is there already."""
         if not 0 <= level < len(self.levels):
             raise IndexError(f"level {level} of an image with {len(self.levels)}")
         if self._closed:
             raise ValueError(f"{self.name}: is closed")
-        size = self.levels[level]
+        size, (height_px, width_px) = self.levels[level], out.shape[:2]
         left, top = max(x, 0), max(y, 0)
         right, bottom = min(x + width_px, size.width_px), min(y + height_px, size.height_px)
-        if (left, top, right, bottom) == (x, y, x + width_px, y + height_px):
-            return self._pixels(level, x, y, width_px, height_px)
-        out: RgbArray = np.full((height_px, width_px, 3), 255, dtype=np.uint8)
+        if (left, top, right, bottom) != (x, y, x + width_px, y + height_px):
+            out[:] = 255
         if left < right and top < bottom:
-            inside = self._pixels(level, left, top, right - left, bottom - top)
-            out[top - y : bottom - y, left - x : right - x] = inside
-        return out
+            self._fill(out[top - y : bottom - y, left - x : right - x], level, left, top)
 
     def close(self) -> None:
         """See `Image.close`."""
@@ -64,8 +67,8 @@ class FileImage(Facts):
                 self._closed = True
                 self._let_go()
 
-    def _pixels(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        """A region within the level, as an array of its own."""
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        """Put the pixels from (x, y) into `out`, all of which lies within the level."""
         raise NotImplementedError
 
     def _let_go(self) -> None:
@@ -73,9 +76,9 @@ class FileImage(Facts):
         raise NotImplementedError
 
 
-def region_error(name: str, region: tuple[int, int, int, int, int], reason: BaseException | str) -> RegionError:
-    """The error for (level, x, y, width, height) that could not be read."""
-    level, x, y, width_px, height_px = region
+def region_error(name: str, level: int, x: int, y: int, out: RgbArray, reason: BaseException | str) -> RegionError:
+    """The error for a region, of the size of `out`, that could not be read."""
+    height_px, width_px = out.shape[:2]
     why = fault_reason(reason) if isinstance(reason, BaseException) else reason
     where = f"level {level}, {width_px}×{height_px} px at ({x}, {y})"
     return RegionError(f"{name}: {where} cannot be read ({why}); copy the file again or go on without this part")

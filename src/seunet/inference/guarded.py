@@ -1,22 +1,19 @@
 """Images opened and read in a process of their own: a file that hangs, crashes or bloats its decoder costs a region.
 
-The same `Image` as from `opening.open_image`.  Pixels come back through a file in memory that both processes hold.
+The same `Image` as from `opening.open_image`.  Pixels come back through memory that both processes hold.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
 
 from seunet.data.child import Child
 from seunet.errors import InputError, RegionError, ResourceError, SeunetError
 from seunet.inference.describe import facts_of
 from seunet.inference.file_image import Facts, FileImage, region_error
 from seunet.inference.image import RgbArray
+from seunet.inference.shared_bytes import SharedBytes, new_shared_file
 from seunet.limits import MAX_READ_SECONDS, MAX_READER_BYTES
 
 MODULE = "seunet.inference.reading_worker"
@@ -28,7 +25,7 @@ class ReadingProcess:
     def __init__(self, limit_bytes: int = MAX_READER_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._child: Child | None = None
-        self._file = _memory_file()
+        self._shared = SharedBytes(new_shared_file())
         self.holder: object = None
         """Whose image is open in it."""
         self.deaths = 0
@@ -58,7 +55,7 @@ class ReadingProcess:
         """The answer; or, after it was ended, what became of the process."""
         if self._child is None:
             try:
-                self._child = Child(MODULE, self._limit_bytes, [str(self._file)], [self._file])
+                self._child = Child(MODULE, self._limit_bytes, [str(self._shared.file)], [self._shared.file])
             except OSError as error:
                 raise ResourceError(f"no process to read images with could be started ({error.strerror})") from error
         reply = self._child.exchange({**request, "seconds": limit_seconds}, limit_seconds)
@@ -72,24 +69,15 @@ class ReadingProcess:
         return reply
 
     def pixels(self, width_px: int, height_px: int) -> RgbArray:
-        """What the last read left in the shared file."""
-        out: RgbArray = np.empty((height_px, width_px, 3), dtype=np.uint8)
-        view, offset = out.data.cast("B"), 0
-        while offset < len(view):
-            count = os.preadv(self._file, [view[offset:]], offset)
-            if not count:
-                raise OSError("pixels are missing")
-            offset += count
-        return out
+        """What the last read left in the shared memory; to be copied before the next."""
+        return self._shared.first(width_px * height_px * 3).reshape(height_px, width_px, 3)
 
     def stop(self) -> None:
         """End the process and let go of the shared file."""
         if self._child is not None:
             self._child.stop()
             self._child = None
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._shared.close()
 
     def __enter__(self) -> Self:
         return self
@@ -106,25 +94,25 @@ class GuardedImage(FileImage):
         self._process, self._owned, self._path, self._limit_seconds = process, owned, path, limit_seconds
         process.holder = self
 
-    def _pixels(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        region = (level, x, y, width_px, height_px)
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        height_px, width_px = out.shape[:2]
         with self._lock:
             if self._process.holder is not self:
-                self._open_again(region)
-            reply = self._process.ask({"read": region}, self._limit_seconds)
+                self._open_again(out, level, x, y)
+            reply = self._process.ask({"read": (level, x, y, width_px, height_px)}, self._limit_seconds)
             if isinstance(reply, SeunetError):
-                raise region_error(self.name, region, str(reply))
+                raise region_error(self.name, level, x, y, out, str(reply))
             if reply.get("kind") == "memory":
-                raise region_error(self.name, region, "it takes more memory than a reader may use")
+                raise region_error(self.name, level, x, y, out, "it takes more memory than a reader may use")
             if "fault" in reply:
                 raise RegionError(reply["fault"])
-            return self._process.pixels(width_px, height_px)
+            out[:] = self._process.pixels(width_px, height_px)
 
-    def _open_again(self, region: tuple[int, int, int, int, int]) -> None:
+    def _open_again(self, out: RgbArray, level: int, x: int, y: int) -> None:
         try:
             self._process.open(self._path, None, self._limit_seconds)
         except InputError as error:
-            raise region_error(self.name, region, str(error)) from error
+            raise region_error(self.name, level, x, y, out, str(error)) from error
         self._process.holder = self
 
     def _let_go(self) -> None:
@@ -155,11 +143,3 @@ def open_guarded(
         if process is None:
             own.stop()
         raise
-
-
-def _memory_file() -> int:
-    """A file without a name, in memory where the system can."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("seunet-pixels")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())

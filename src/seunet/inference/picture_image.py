@@ -37,11 +37,11 @@ class PictureImage(FileImage):
         super().__init__(facts)
         self._picture, self._coding, self._file = picture, coding, file
 
-    def _pixels(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        height_px, width_px = out.shape[:2]
         with self._lock:
             part = self._picture.crop((x, y, x + width_px, y + height_px))
-        samples = np.asarray(part)
-        return to_rgb(samples.reshape(height_px, width_px, -1), self._coding)
+        out[:] = to_rgb(np.asarray(part).reshape(height_px, width_px, -1), self._coding)
 
     def _let_go(self) -> None:
         self._picture.close()

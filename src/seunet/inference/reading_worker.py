@@ -8,7 +8,6 @@ width, height]}, {"close": true}; each with {"seconds": …}, after which the pr
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from seunet.errors import InputError, RegionError
 from seunet.inference.describe import describe
 from seunet.inference.file_image import FileImage
 from seunet.inference.opening import open_image
+from seunet.inference.shared_bytes import SharedBytes
 from seunet.memory import keep_freed_memory
 
 GRACE_SECONDS = 5
@@ -28,7 +28,7 @@ class Reader:
     """Holds one open image at a time."""
 
     def __init__(self, file: int) -> None:
-        self._file = file
+        self._shared = SharedBytes(file)
         self._image: FileImage | None = None
 
     def answer(self, line: bytes) -> dict[str, Any]:
@@ -50,9 +50,10 @@ class Reader:
     def _done(self, request: dict[str, Any]) -> dict[str, Any]:
         if "read" in request:
             assert self._image is not None
-            pixels = self._image.read(*request["read"])
-            write_all(self._file, pixels.data.cast("B"))
-            return {"bytes": pixels.nbytes}
+            level, x, y, width_px, height_px = request["read"]
+            pixels = self._shared.first(width_px * height_px * 3).reshape(height_px, width_px, 3)
+            self._image.read_into(pixels, level, x, y)
+            return {}
         if self._image is not None:
             self._image.close()
             self._image = None
@@ -60,13 +61,6 @@ class Reader:
             self._image = open_image(Path(request["open"]), request["mpp"])
             return {"image": describe(self._image)}
         return {}
-
-
-def write_all(file: int, data: memoryview) -> None:
-    """Put `data` at the start of the file."""
-    offset = 0
-    while offset < len(data):
-        offset += os.pwrite(file, data[offset:], offset)
 
 
 def main() -> None:

@@ -38,43 +38,44 @@ class SlideImage(FileImage):
         self._path = path
         self._slide: openslide.OpenSlide | None = slide
 
-    def _pixels(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
         with self._lock:
             if self.levels[level].downsample.is_integer():
-                return self._piece(level, x, y, width_px, height_px)
-            return self._from_blocks(level, x, y, width_px, height_px)
+                self._piece(out, level, x, y)
+            else:
+                self._from_blocks(out, level, x, y)
 
-    def _from_blocks(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def _from_blocks(self, out: RgbArray, level: int, x: int, y: int) -> None:
         """The region from blocks that start at multiples of BLOCK_PX, wherever the region starts.
 
         OpenSlide takes a place in pixels of level 0.  Where a pixel of the level does not start on one of those, it
         blends neighbours by the remainder: without fixed starts a pixel would depend on the region it is read with.
         """
-        size = self.levels[level]
-        out: RgbArray = np.empty((height_px, width_px, 3), dtype=np.uint8)
+        size, (height_px, width_px) = self.levels[level], out.shape[:2]
         for top in range(y - y % BLOCK_PX, y + height_px, BLOCK_PX):
             for left in range(x - x % BLOCK_PX, x + width_px, BLOCK_PX):
                 right, bottom = min(left + BLOCK_PX, size.width_px), min(top + BLOCK_PX, size.height_px)
-                block = self._piece(level, left, top, right - left, bottom - top)
+                block: RgbArray = np.empty((bottom - top, right - left, 3), dtype=np.uint8)
+                self._piece(block, level, left, top)
                 x0, y0 = max(x, left), max(y, top)
                 x1, y1 = min(x + width_px, right), min(y + height_px, bottom)
                 out[y0 - y : y1 - y, x0 - x : x1 - x] = block[y0 - top : y1 - top, x0 - left : x1 - left]
-        return out
 
-    def _piece(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def _piece(self, out: RgbArray, level: int, x: int, y: int) -> None:
         downsample = self.levels[level].downsample
         place = (round(x * downsample), round(y * downsample))
         try:
             if self._slide is None:
                 self._slide = openslide.OpenSlide(self._path)
-            picture = self._slide.read_region(place, level, (width_px, height_px))
+            picture = self._slide.read_region(place, level, (out.shape[1], out.shape[0]))
         except FAULTS as error:
             self._let_go()
-            raise region_error(self.name, (level, x, y, width_px, height_px), error) from error
+            raise region_error(self.name, level, x, y, out, error) from error
         if picture.getchannel("A").getextrema() == (255, 255):
-            return np.array(picture.convert("RGB"))
-        pixels = np.array(picture)
-        return np.ascontiguousarray(on_white(pixels[..., :3], pixels[..., 3]))
+            out[:] = np.asarray(picture.convert("RGB"))
+        else:
+            pixels = np.asarray(picture)
+            out[:] = on_white(pixels[..., :3], pixels[..., 3])
 
     def _let_go(self) -> None:
         if self._slide is not None:

@@ -51,11 +51,11 @@ class TiffImage(FileImage):
             for level, (page, coding) in enumerate(zip(pages, codings, strict=True))
         ]
 
-    def _pixels(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
         try:
-            return self._readers[level].read(x, y, width_px, height_px)
+            self._readers[level].fill(out, x, y)
         except FAULTS as error:
-            raise region_error(self.name, (level, x, y, width_px, height_px), error) from error
+            raise region_error(self.name, level, x, y, out, error) from error
 
     def _let_go(self) -> None:
         self._tiff.close()

@@ -22,9 +22,9 @@ STRIP_CACHE_BYTES = 256 << 20
 
 
 class PageReader(Protocol):
-    """Pixels of one page; the region must lie within it.  Raises what the decoder raises."""
+    """Fills an array with pixels of one page from (x, y); they must lie within it.  Raises what the decoder raises."""
 
-    def read(self, x: int, y: int, width_px: int, height_px: int) -> RgbArray: ...
+    def fill(self, out: RgbArray, x: int, y: int) -> None: ...
 
 
 class SegmentCache:
@@ -68,12 +68,11 @@ class Segments:
         self._rows = -(-page.imagelength // self._height_px)
         self._planes = page.samplesperpixel if page.planarconfig == 2 else 1
 
-    def read(self, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        out: RgbArray = np.empty((height_px, width_px, 3), dtype=np.uint8)
+    def fill(self, out: RgbArray, x: int, y: int) -> None:
+        height_px, width_px = out.shape[:2]
         for row in range(y // self._height_px, (y + height_px - 1) // self._height_px + 1):
             for column in range(x // self._width_px, (x + width_px - 1) // self._width_px + 1):
                 self._paste(out, x, y, row, column)
-        return out
 
     def _paste(self, out: RgbArray, x: int, y: int, row: int, column: int) -> None:
         """Copy what a segment and the region at (x, y) have in common."""
@@ -125,10 +124,11 @@ class RawRows:
         self._type = page.dtype.newbyteorder(page.parent.byteorder)
         self._pixel_bytes = page.samplesperpixel * page.dtype.itemsize
 
-    def read(self, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+    def fill(self, out: RgbArray, x: int, y: int) -> None:
+        height_px, width_px = out.shape[:2]
         rows = b"".join(self._row(x, row, width_px) for row in range(y, y + height_px))
         samples = np.frombuffer(rows, self._type).astype(self._type.newbyteorder("="), copy=False)
-        return to_rgb(samples.reshape(height_px, width_px, -1), self._coding)
+        out[:] = to_rgb(samples.reshape(height_px, width_px, -1), self._coding)
 
     def _row(self, x: int, y: int, width_px: int) -> bytes:
         strip, within = divmod(y, self._rows_per_strip)
