@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -267,6 +268,16 @@ def _one_long_strip() -> bytes:
             size = tag.valuebytecount
             data[tag.valueoffset : tag.valueoffset + size] = (20_000).to_bytes(size, "little")
     return bytes(data)
+
+
+def test_a_width_that_is_a_fraction_is_no_width(tmp_path: Path) -> None:
+    """Found by mutants: an ImageWidth of type FLOAT became the width of the level."""
+    data = bytearray(tiff_bytes([RGB], tile=None, rowsperstrip=160))
+    with tifffile.TiffFile(io.BytesIO(bytes(data))) as tiff:
+        entry = tiff.pages.first.tags["ImageWidth"].offset
+    data[entry + 2 : entry + 12] = struct.pack("<HIf", 11, 1, 160.0)
+    with pytest.raises(InputError, match=r"^a.tif: holds no image; copy or export it again"):
+        opened(tmp_path, bytes(data))
 
 
 def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def pyramid(tiff: TiffFile, name: str) -> Pyramid:
     Aperio marks its label and not its levels; there the levels are those in tiles.
     """
     top, decisions = _readable(tiff.pages, name)
-    usable = [page for page in top if page.imagewidth > 0 and page.imagelength > 0]
+    usable = [page for page in top if _has_size(page)]
     if not usable:
         raise InputError(f"{name}: holds no image; copy or export it again")
     base = max(usable, key=area)  # the first of the largest
@@ -49,13 +49,23 @@ def pyramid(tiff: TiffFile, name: str) -> Pyramid:
     if len(equals) > 1:
         decisions.append(f"{len(equals)} pages of the full size; the first is read")
     if base.subifds and base.pages is not None:
-        smaller, faults = _readable(base.pages, name)
+        below, faults = _readable(base.pages, name)
+        smaller = [page for page in below if _has_size(page)]
         decisions += faults
     elif is_aperio(base):
         smaller = [page for page in usable if page.is_tiled]
     else:
         smaller = [page for page in usable if page.is_reduced]
     return Pyramid([base, *_levels_below(base, smaller)], decisions)
+
+
+def _has_size(page: TiffPage) -> bool:
+    """Whether its sizes are numbers that a size can be; a broken entry can be a fraction or a list."""
+    sizes = (page.imagewidth, page.imagelength, page.samplesperpixel, page.bitspersample)
+    others = (page.tilewidth, page.tilelength) if page.is_tiled else (page.rowsperstrip,)
+    return all(isinstance(value, int) and value > 0 for value in sizes) and all(
+        isinstance(value, int) and value >= 0 for value in others
+    )
 
 
 def is_aperio(page: TiffPage) -> bool:
@@ -156,8 +166,6 @@ def _levels_below(base: TiffPage, pages: list[TiffPage]) -> list[TiffPage]:
 def _same_picture(base: TiffPage, page: TiffPage) -> bool:
     """Whether a page can be a smaller copy: the same samples, and the same shape but for rounding."""
     if (page.samplesperpixel, page.dtype, page.photometric) != (base.samplesperpixel, base.dtype, base.photometric):
-        return False
-    if min(page.imagewidth, page.imagelength) < 1:
         return False
     slope = base.imagelength / base.imagewidth
     rounding = 1 + slope + 0.005 * page.imagelength
