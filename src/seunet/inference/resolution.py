@@ -1,7 +1,7 @@
 """How many µm a pixel is: what a file says of it, whether that is believed, and what the user says.
 
 The power of the objective alone is never turned into µm per pixel: cameras differ, and such guesses were wrong by
-factors of two (docs/decisions/0040-what-is-believed-of-a-slide.md).
+factors of two (docs/decisions/0041-what-is-believed-of-a-slide.md).
 """
 
 from __future__ import annotations
