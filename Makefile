@@ -38,6 +38,7 @@ bench-training: $(STAMP)
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data
 	$(BIN)/python -m benchmarks.reliability_training
+	$(BIN)/python -m benchmarks.reliability_inference
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

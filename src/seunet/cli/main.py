@@ -20,6 +20,7 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
+from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.train import train
@@ -59,6 +60,7 @@ app.command()(train)
 app.command()(reproduce)
 app.command()(evaluate)
 app.command()(equivariance)
+app.command()(info)
 
 
 class Terminated(BaseException):

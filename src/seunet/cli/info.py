@@ -1,0 +1,58 @@
+"""`seunet info`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from seunet.errors import InputError
+
+TARGET = typer.Argument(..., metavar="FILE|MODEL", help="An image, a slide, a model folder or the name of a model.")
+AS_JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
+    """Say what we see in an image or a model: size, levels, µm per pixel and where that comes from; or the model card.
+
+    Example: seunet info slides/CMU-1.svs
+    """
+    path = Path(target)
+    if path.is_dir():
+        from seunet.inference.describe_model import describe_model_folder
+
+        _print_model(describe_model_folder(path), as_json)
+    elif path.exists():
+        _print_image(path, as_json)
+    else:
+        from seunet.models.registry import list_models
+
+        if target not in list_models():
+            known = ", ".join(list_models())
+            raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
+        from seunet.inference.describe_model import describe_architecture
+
+        _print_model(describe_architecture(target), as_json)
+
+
+def _print_image(path: Path, as_json: bool) -> None:
+    from contextlib import closing
+
+    from seunet.inference.describe import describe, description_text
+    from seunet.inference.guarded import open_guarded
+
+    with closing(open_guarded(path)) as image:
+        description = describe(image)
+    print(_json(description) if as_json else description_text(description))
+
+
+def _print_model(description: dict[str, Any], as_json: bool) -> None:
+    from seunet.inference.describe_model import model_text
+
+    print(_json(description) if as_json else model_text(description))
+
+
+def _json(description: dict[str, Any]) -> str:
+    return json.dumps(description, indent=2, ensure_ascii=False)
