@@ -6,17 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from seunet.data.jobs import IGNORE_CODE
 from seunet.errors import InputError
 
 NOT_ANALYSED: Final = IGNORE_CODE
 """The code of pixels that could not be analysed, e.g. a corrupt region."""
 
-DECIMALS: Final = 2
-"""Of coordinates: QuPath ≥ 0.6 rounds to hundredths of a pixel on reading, and must have nothing left to round."""
+MIN_SCALE: Final = 0.01
+"""Coordinates are written in hundredths; two pixel edges must not fall together."""
 
 Color = tuple[int, int, int]
 
@@ -40,7 +37,7 @@ class Frame:
     """Classes that are areas rather than things that are counted: outlined as annotations, never split."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale_to_level0) and self.scale_to_level0 >= 10.0**-DECIMALS):
+        if not (math.isfinite(self.scale_to_level0) and self.scale_to_level0 >= MIN_SCALE):
             raise InputError(f"`scale_to_level0` (={self.scale_to_level0}) must be a number from 0.01 up")
         if self.mpp is not None and not (math.isfinite(self.mpp) and self.mpp > 0):
             raise InputError(f"`mpp` (={self.mpp}) must be a positive number or None")
@@ -54,15 +51,6 @@ class Frame:
     def object_codes(self) -> tuple[int, ...]:
         """The classes of which objects are made: all but the background."""
         return tuple(code for code in range(len(self.class_names)) if code != self.background)
-
-    def level0_points(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Corners (x, y) of working pixels in level-0 pixels, from the origin that viewers use.
-
-        Each axis is mapped and rounded by itself and no two corners of pixels fall together, so outlines along pixel
-        edges stay as valid as they were, and neighbours keep their common edge.
-        """
-        origin = np.array([self.offset_x, self.offset_y], dtype=np.float64)
-        return np.round(points * self.scale_to_level0 - origin, DECIMALS)
 
     def area_level0(self, pixels: float) -> float:
         """The area of so many working pixels in level-0 pixels."""

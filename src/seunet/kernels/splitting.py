@@ -98,21 +98,23 @@ def parts_of(inside: Any, neck: float, slack_px: float) -> tuple[Any, int]:
     peaks = np.zeros(len(order) + 1, dtype=np.float64)
     count = 0
     for pixel in order:
-        radius = np.sqrt(float(heights[pixel])) - 0.5
         highest = -1
         for other in (pixel - width, pixel - 1, pixel + 1, pixel + width):
             if marks[other] and (highest < 0 or heights[other] > heights[highest]):
                 highest = other
         if highest < 0:
             count += 1
-            marks[pixel], peaks[count] = count, radius
+            marks[pixel], peaks[count] = count, np.sqrt(float(heights[pixel])) - 0.5
             continue
         marks[pixel] = marks[highest]
         for other in (pixel - width, pixel - 1, pixel + 1, pixel + width):
-            if marks[other]:
-                a, b = basin_root(parents, marks[pixel]), basin_root(parents, marks[other])
+            if marks[other] == 0 or marks[other] == marks[pixel]:
+                continue
+            a, b = basin_root(parents, marks[pixel]), basin_root(parents, marks[other])
+            if a != b:
+                radius = np.sqrt(float(heights[pixel])) - 0.5
                 smaller = min(peaks[a], peaks[b])
-                if a != b and radius > min(neck * smaller, smaller - slack_px):
+                if radius > min(neck * smaller, smaller - slack_px):
                     high, low = (a, b) if peaks[a] >= peaks[b] else (b, a)
                     parents[low] = high
     numbers, parts = np.zeros(count + 1, dtype=np.int32), 0
