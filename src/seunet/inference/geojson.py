@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from seunet.atomic import atomic_path
 from seunet.inference.frame import Frame
+from seunet.inference.numbers import short
 from seunet.inference.objects import Object
 from seunet.maths.polygons import circularity, outline_length
 
@@ -74,14 +75,9 @@ def _class_text(code: int, frame: Frame) -> str:
 
 def _measurements(area_px: int, length_px: float, frame: Frame) -> str:
     area_um2 = frame.area_um2(area_px)
-    in_um2 = "" if area_um2 is None else f'"Area µm^2":{_number(area_um2, 2)},'
-    in_px = f'"Area px^2":{_number(frame.area_level0(area_px), 2)},'
-    return f'{{{in_px}{in_um2}"Circularity":{_number(circularity(area_px, length_px), 3)}}}'
-
-
-def _number(value: float, decimals: int) -> str:
-    """With as few digits as it needs."""
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    in_um2 = "" if area_um2 is None else f'"Area µm^2":{short(area_um2, 2)},'
+    in_px = f'"Area px^2":{short(frame.area_level0(area_px), 2)},'
+    return f'{{{in_px}{in_um2}"Circularity":{short(circularity(area_px, length_px), 3)}}}'
 
 
 @contextmanager

@@ -96,11 +96,8 @@ def objects(
     found = Tally() if tally is None else tally
     rows = max(1, BAND_PIXELS // max(plane.width_px, 1)) if band_rows is None else band_rows
     for code, runs, cut in _whole_objects(plane, frame, rows, found):
-        if split and code not in frame.regions and _extent_px(runs) <= MAX_SPLIT_PX:
-            parts = _parts(runs)
-        else:
-            parts = [runs]
-        for part in parts:
+        splits = split and code not in frame.regions and _extent_px(runs) <= MAX_SPLIT_PX
+        for part in _parts(runs) if splits else [runs]:
             one = Object(code, part, cut)
             area = one.area_px
             if area < min_area_px:

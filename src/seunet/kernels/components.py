@@ -34,6 +34,43 @@ def join(parents: Any, counts: Any, cuts: Any, a: int, b: int) -> None:
 
 
 @compiled
+def link_rows(
+    runs: Any, codes: Any, parents: Any, counts: Any, cuts: Any, above: int, here: int, below: int, max_rows: int
+) -> None:
+    """Join the runs here … below − 1 of a row with those above … here − 1 of the row before, or cut objects there."""
+    rows, starts, ends = runs
+    first = above
+    for run in range(here, below):
+        while first < here and ends[first] <= starts[run]:
+            first += 1
+        other = first
+        while other < here and starts[other] < ends[run]:
+            if codes[other] == codes[run]:
+                root = find_root(parents, other)
+                if rows[run] - rows[root] >= max_rows:
+                    cuts[root] = True
+                    cuts[find_root(parents, run)] = True
+                else:
+                    join(parents, counts, cuts, root, find_root(parents, run))
+            other += 1
+
+
+@compiled
+def runs_of_row(parents: Any, counts: Any, here: int, below: int) -> int:
+    """How many runs the objects have together that the runs here … below − 1 belong to."""
+    total = 0
+    for run in range(here, below):
+        root = find_root(parents, run)
+        if counts[root] > 0:
+            total += counts[root]
+            counts[root] = -counts[root]  # marks it as counted
+    for run in range(here, below):
+        root = find_root(parents, run)
+        counts[root] = abs(counts[root])
+    return total
+
+
+@compiled
 def link_runs(
     rows: Any, starts: Any, ends: Any, codes: Any, cut_before: Any, max_rows: int, max_open_runs: int
 ) -> tuple[Any, Any]:
@@ -46,34 +83,14 @@ def link_runs(
     """
     number = len(rows)
     parents, counts, cuts = np.arange(number), np.ones(number, dtype=np.int64), cut_before.copy()
-    seen_at = np.full(number, -1, dtype=np.int64)
-    above, here, stopped = 0, 0, False  # first run of the row above, first of this row, whether too many are open
+    above, here, limit = 0, 0, max_rows
     while here < number:
-        row, below = rows[here], here
-        while below < number and rows[below] == row:
+        below = here
+        while below < number and rows[below] == rows[here]:
             below += 1
-        if above < here and rows[above] == row - 1:
-            first = above
-            for run in range(here, below):
-                while first < here and ends[first] <= starts[run]:
-                    first += 1
-                other = first
-                while other < here and starts[other] < ends[run]:
-                    if codes[other] == codes[run]:
-                        root = find_root(parents, other)
-                        if stopped or row - rows[root] >= max_rows:
-                            cuts[root] = True
-                            cuts[find_root(parents, run)] = True
-                        else:
-                            join(parents, counts, cuts, root, find_root(parents, run))
-                    other += 1
-        open_runs = 0
-        for run in range(here, below):
-            root = find_root(parents, run)
-            if seen_at[root] != row:
-                seen_at[root] = row
-                open_runs += counts[root]
-        stopped = open_runs > max_open_runs
+        if rows[above] == rows[here] - 1:
+            link_rows((rows, starts, ends), codes, parents, counts, cuts, above, here, below, limit)
+        limit = 0 if runs_of_row(parents, counts, here, below) > max_open_runs else max_rows
         above, here = here, below
     for run in range(number):
         parents[run] = find_root(parents, run)

@@ -17,6 +17,43 @@ from seunet.kernels.compiled import compiled
 
 
 @compiled
+def upright_distance(inside: Any) -> Any:
+    """Distance of each pixel to the nearest one in its column that is not `inside`."""
+    height, width = inside.shape
+    distance = np.zeros((height, width), dtype=np.int32)
+    for r in range(1, height):
+        for c in range(width):
+            distance[r, c] = distance[r - 1, c] + 1 if inside[r, c] else 0
+    for r in range(height - 2, -1, -1):
+        for c in range(width):
+            distance[r, c] = min(distance[r, c], distance[r + 1, c] + 1)
+    return distance
+
+
+@compiled
+def lower_envelope(upright: Any, lowest: Any, since: Any) -> int:
+    """Which of the parabolas (x − c)² + upright[c]² is the lowest, and from where on; the place of the last of them."""
+    top = 0
+    lowest[0], since[0] = 0, 0
+    for c in range(1, len(upright)):
+        here = np.int64(upright[c]) ** 2
+        while top >= 0:
+            other, at = lowest[top], since[top]
+            if (at - other) ** 2 + np.int64(upright[other]) ** 2 <= (at - c) ** 2 + here:
+                break
+            top -= 1
+        if top < 0:
+            top, lowest[0] = 0, c
+            continue
+        rise = c * c - lowest[top] ** 2 + here - np.int64(upright[lowest[top]]) ** 2
+        start = 1 + rise // (2 * (c - lowest[top]))
+        if start < len(upright):
+            top += 1
+            lowest[top], since[top] = c, start
+    return top
+
+
+@compiled
 def squared_distance(inside: Any) -> Any:
     """Squared distance of each pixel to the nearest one that is not `inside`; the border must not be inside.
 
@@ -24,34 +61,11 @@ def squared_distance(inside: Any) -> Any:
     Roerdink and Hesselink 2000).
     """
     height, width = inside.shape
-    upright = np.zeros((height, width), dtype=np.int32)
-    for r in range(1, height):
-        for c in range(width):
-            upright[r, c] = upright[r - 1, c] + 1 if inside[r, c] else 0
-    for r in range(height - 2, -1, -1):
-        for c in range(width):
-            upright[r, c] = min(upright[r, c], upright[r + 1, c] + 1)
+    upright = upright_distance(inside)
     squared = np.zeros((height, width), dtype=np.int32)
     lowest, since = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
     for r in range(height):
-        top = 0
-        lowest[0], since[0] = 0, 0
-        for c in range(1, width):
-            here = np.int64(upright[r, c]) ** 2
-            while top >= 0:
-                other, at = lowest[top], since[top]
-                if (at - other) ** 2 + np.int64(upright[r, other]) ** 2 <= (at - c) ** 2 + here:
-                    break
-                top -= 1
-            if top < 0:
-                top, lowest[0] = 0, c
-            else:
-                other = lowest[top]
-                rise = c * c - other * other + here - np.int64(upright[r, other]) ** 2
-                start = 1 + rise // (2 * (c - other))
-                if start < width:
-                    top += 1
-                    lowest[top], since[top] = c, start
+        top = lower_envelope(upright[r], lowest, since)
         for c in range(width - 1, -1, -1):
             squared[r, c] = (c - lowest[top]) ** 2 + np.int64(upright[r, lowest[top]]) ** 2
             if c == since[top]:
@@ -85,6 +99,16 @@ def basin_root(parents: Any, basin: int) -> int:
 
 
 @compiled
+def join_basins(parents: Any, peaks: Any, a: int, b: int, radius: float, neck: float, slack_px: float) -> None:
+    """Make one of two basins that meet at a pixel of this radius, unless there is a neck."""
+    a, b = basin_root(parents, a), basin_root(parents, b)
+    smaller = min(peaks[a], peaks[b])
+    if a != b and radius > min(neck * smaller, smaller - slack_px):
+        high, low = (a, b) if peaks[a] >= peaks[b] else (b, a)
+        parents[low] = high
+
+
+@compiled
 def parts_of(inside: Any, neck: float, slack_px: float) -> tuple[Any, int]:
     """The part each pixel belongs to, 1 … parts in reading order, and how many; the border must not be inside.
 
@@ -102,22 +126,22 @@ def parts_of(inside: Any, neck: float, slack_px: float) -> tuple[Any, int]:
         for other in (pixel - width, pixel - 1, pixel + 1, pixel + width):
             if marks[other] and (highest < 0 or heights[other] > heights[highest]):
                 highest = other
+        radius = np.sqrt(float(heights[pixel])) - 0.5
         if highest < 0:
             count += 1
-            marks[pixel], peaks[count] = count, np.sqrt(float(heights[pixel])) - 0.5
+            marks[pixel], peaks[count] = count, radius
             continue
         marks[pixel] = marks[highest]
         for other in (pixel - width, pixel - 1, pixel + 1, pixel + width):
-            if marks[other] == 0 or marks[other] == marks[pixel]:
-                continue
-            a, b = basin_root(parents, marks[pixel]), basin_root(parents, marks[other])
-            if a != b:
-                radius = np.sqrt(float(heights[pixel])) - 0.5
-                smaller = min(peaks[a], peaks[b])
-                if radius > min(neck * smaller, smaller - slack_px):
-                    high, low = (a, b) if peaks[a] >= peaks[b] else (b, a)
-                    parents[low] = high
-    numbers, parts = np.zeros(count + 1, dtype=np.int32), 0
+            if marks[other] and marks[other] != marks[pixel]:
+                join_basins(parents, peaks, marks[pixel], marks[other], radius, neck, slack_px)
+    return marks.reshape(inside.shape), number_parts(marks, parents)
+
+
+@compiled
+def number_parts(marks: Any, parents: Any) -> int:
+    """Replace basins by parts numbered in reading order; returns how many there are."""
+    numbers, parts = np.zeros(len(parents), dtype=np.int32), 0
     for pixel in range(len(marks)):
         if marks[pixel]:
             root = basin_root(parents, marks[pixel])
@@ -125,7 +149,7 @@ def parts_of(inside: Any, neck: float, slack_px: float) -> tuple[Any, int]:
                 parts += 1
                 numbers[root] = parts
             marks[pixel] = numbers[root]
-    return marks.reshape(inside.shape), parts
+    return parts
 
 
 @compiled
