@@ -62,7 +62,7 @@ def write_overlay(path: Path, thumbnail: RgbArray, plane: Labels, frame: Frame, 
 
 
 def class_shares(plane: Labels, frame: Frame, height: int, width: int) -> Shares:
-    """[classes + 1, height, width]: the share of each pixel of a smaller picture that has each class; not analysed last."""
+    """[classes + 1, height, width]: the share of each pixel of a smaller picture that each code has; 255 last."""
     codes = [*range(len(frame.class_names)), NOT_ANALYSED]
     rows, columns = min(height, plane.height_px), min(width, plane.width_px)
     shares = np.zeros((len(codes), rows, columns), dtype=np.float32)
