@@ -94,8 +94,8 @@ def test_no_objects_are_a_document_too(tmp_path: Path) -> None:
 def test_a_failure_midway_leaves_nothing_behind(tmp_path: Path) -> None:
     codes = np.zeros((64, 8), dtype=np.uint8)
     codes[2:5, 2:5], codes[60, 3] = 1, 9
+    found = objects(ArrayPlane(codes), nuclei_frame(), band_rows=8)
     with pytest.raises(InputError, match="code 9"):
-        found = objects(ArrayPlane(codes), nuclei_frame(), band_rows=8)
         write_geojson(tmp_path / "objects.geojson", found, nuclei_frame())
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")

@@ -86,11 +86,12 @@ def polygon_of(geometry: dict[str, Any]) -> shapely.Polygon:
 def painted(document: dict[str, Any], frame: Frame, height_px: int, width_px: int) -> NDArray[np.uint8]:
     """The label raster that a document describes: a pixel is that of the polygon around its centre."""
     labels = np.zeros((height_px, width_px), dtype=np.uint8)
+    offset = np.array([frame.offset_x, frame.offset_y])
     for feature in document["features"]:
         code = frame.class_names.index(feature["properties"]["classification"]["name"])
         inside = np.zeros((height_px, width_px), dtype=np.bool_)
         for ring in feature["geometry"]["coordinates"]:
-            points = (np.asarray(ring[:-1]) + [frame.offset_x, frame.offset_y]) / frame.scale_to_level0
+            points = (np.asarray(ring[:-1]) + offset) / frame.scale_to_level0
             row, column, covered = ring_pixels(points - 0.5, height_px, width_px)  # there, centres are whole numbers
             inside[row : row + covered.shape[0], column : column + covered.shape[1]] ^= covered
         labels[inside] = code
