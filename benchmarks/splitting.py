@@ -26,8 +26,8 @@ from tests.support.planes import ArrayPlane
 from tests.support.real_data import real_data
 
 FRAME = Frame(1.0, 0, 0, None, ("background", "nucleus"), ((0, 0, 0), (255, 214, 64)))
-NECKS = (0.7, 0.8, 0.85, 0.9)
-SLACKS_PX = (0.0, 0.5, 1.0, 1.5)
+NECKS = (0.75, 0.8, 0.85, 0.9)
+SLACKS_PX = (0.0, 1.0, 1.5)
 
 Instances = NDArray[np.int64]
 

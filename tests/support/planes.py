@@ -35,7 +35,8 @@ def random_codes(random: np.random.Generator, height: int, width: int, codes: in
     smooth = random.choice([0.0, 0.6, 1.5, 3.0])
     fields = [ndimage.gaussian_filter(random.standard_normal((height, width)), smooth) for _ in range(codes)]
     fields[0] = fields[0] + random.uniform(-1, 1) * float(np.std(fields[0]))
-    return np.argmax(fields, axis=0).astype(np.uint8)
+    codes_of_largest: Codes = np.argmax(fields, axis=0).astype(np.uint8)
+    return codes_of_largest
 
 
 def discs(height: int, width: int, circles: list[tuple[float, float, float]]) -> Codes:
