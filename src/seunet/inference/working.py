@@ -49,7 +49,7 @@ class WorkingImage:
 
 
 def taps(start: int, stop: int, resample: float, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Which pixels of a line of `length` make up the resampled pixels start … stop − 1, and by how much: [pixels, taps].
+    """Which pixels of a line of `length` make up the resampled ones start … stop − 1, and by how much: [pixels, taps].
 
     A triangle as wide as two pixels of the coarser of the two rasters: linear interpolation where the line is
     enlarged, an average where it is shrunk.  Pixel centres lie at (i + ½); beyond the ends the last pixel goes on.
