@@ -23,6 +23,7 @@ from seunet.cli.evaluate import evaluate
 from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
+from seunet.cli.segment import segment
 from seunet.cli.train import train
 from seunet.errors import SeunetError
 from seunet.memory import keep_freed_memory
@@ -56,6 +57,7 @@ def options(
 
 
 app.command()(demo)
+app.command()(segment)
 app.command()(train)
 app.command()(reproduce)
 app.command()(evaluate)

@@ -81,4 +81,5 @@ def _glass(picture: NDArray[np.int16]) -> NDArray[np.int16]:
     colour = np.median(lightest, axis=0)
     if colour.min() < 200 or colour.max() - colour.min() > COLOURED:
         colour = np.full(3, 255.0)
-    return colour.astype(np.int16)
+    glass: NDArray[np.int16] = colour.astype(np.int16)
+    return glass
