@@ -278,7 +278,10 @@ def test_scales_that_are_no_numbers_are_refused(text: str) -> None:
 
 def test_images_of_several_resolutions_are_a_note(document: dict[str, Any]) -> None:
     assert document["notes"] == []
-    assert data_notes({"mpp": [0.25, 0.26]}) == data_notes({"mpp": None}) == []
+    assert data_notes({"mpp": [0.25, 0.26]}) == data_notes({"mpp": None}) == data_notes({"mpp": None}, 0.25) == []
+    assert data_notes({"mpp": [0.25, 0.25]}, 0.255) == []
+    other = "the images have 0.5 µm per pixel, the model learnt at 0.25: s = 2 is its own scale here"
+    assert data_notes({"mpp": [0.5, 0.5]}, 0.25) == [other]
     assert data_notes({"mpp": [0.25, 0.5]}) == [
         "the images have 0.25 to 0.5 µm per pixel; s is relative to each image's own pixels"
     ]

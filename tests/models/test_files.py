@@ -15,6 +15,7 @@ from safetensors.torch import save
 
 import seunet
 from seunet.errors import ModelFileError, StorageError
+from seunet.models.card import ModelCard
 
 OPTIONS: dict[str, Any] = {"widths": (10, 20), "classes": 3}
 
@@ -49,6 +50,33 @@ def test_a_saved_model_comes_back_the_same(name: str, tmp_path: Path) -> None:
         assert torch.equal(loaded(images), model(images))
     assert loaded.config == model.config
     assert not loaded.training
+
+
+def test_a_card_comes_back_and_belongs_to_other_scales_too(tmp_path: Path) -> None:
+    model = seunet.create_model("seunet", **OPTIONS)
+    colors = ((255, 255, 255), (200, 0, 0), (0, 0, 200))
+    model.card = ModelCard(mpp=0.25, class_names=("rest", "a", "b"), class_colors=colors, instances=True)
+    model.at_scale(2.0).save_pretrained(tmp_path)  # type: ignore[attr-defined]
+    assert seunet.load(tmp_path).card == model.card
+
+
+@pytest.mark.parametrize(
+    ("card", "sentence"),
+    [
+        ({"mpp": -1}, "`card.mpp`: Input should be greater than or equal to 0.05"),
+        ({"mpp": "0.25"}, "`card.mpp`: Input should be a valid number"),
+        ({"class_names": ["one"]}, "names 1 classes of 3"),
+        ({"class_names": ["a", "b", "c"], "class_colors": [[0, 0, 0]]}, "`card`: Value error, 1 colours for 3 classes"),
+        ({"told_range": [2, 1]}, "`told_range` [2.0, 1.0] must rise and be positive"),
+        ({"secret": 1}, "`card.secret`: Extra inputs are not permitted"),
+        ([], "`card`: Input should be an object"),
+    ],
+)
+def test_a_card_that_cannot_be_is_refused(folder: Path, card: object, sentence: str) -> None:
+    change_config(folder, lambda config: config.update(card=card))
+    with pytest.raises(ModelFileError) as caught:
+        seunet.load(folder)
+    assert sentence in str(caught.value)
 
 
 def test_a_model_at_another_scale_comes_back_at_that_scale(folder: Path, tmp_path: Path) -> None:

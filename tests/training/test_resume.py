@@ -124,7 +124,10 @@ def test_a_finished_run_is_left_as_it_is_when_resumed(nuclei: Path, unbroken: di
 def test_the_best_weights_are_a_model_folder_that_loads(nuclei: Path, tmp_path: Path) -> None:
     train_alone(tiny_config(nuclei), tmp_path)
     weights = read_checkpoint(tmp_path / "best.safetensors")
-    state = seunet.load(tmp_path / "model").state_dict()
+    model = seunet.load(tmp_path / "model")
+    assert model.card is not None
+    assert (model.card.class_names, model.card.instances) == (("other", "nucleus"), False)
+    state = model.state_dict()
     assert {f"model/{name}" for name in state} == set(weights.tensors)
     assert all(bool((weights.tensors[f"model/{name}"] == value).all()) for name, value in state.items())
 

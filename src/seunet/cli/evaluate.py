@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from seunet.evaluation.evaluate import Settings
     from seunet.models.skeleton import ScaleUNet
 
-MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, e.g. runs/nuclei/model.")
+MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
 DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
 IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")
 TILES = typer.Option(
-    None, "--tiles", metavar="PX[,STRIDE]", help="Windows other than the set's; the stride is the size where left out."
+    None,
+    "--tiles",
+    metavar="PX[,STRIDE[,N]]",
+    help="Windows other than the set's; the stride is the size where left out; of each image every N-th.",
 )
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
 ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
 TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
-DAMPED = typer.Option(False, "--damped", help="Also told the scale with σ × √s below 1, where σ × s is no filter.")
 ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
 PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
@@ -46,7 +48,6 @@ def evaluate(
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
     told: bool = TOLD,
-    damped: bool = DAMPED,
     oracle: bool = ORACLE,
     pyramid: bool = PYRAMID,
     panels: bool = PANELS,
@@ -63,7 +64,7 @@ def evaluate(
     from seunet.maths.fusion import FUSIONS as KNOWN_FUSIONS
     from seunet.models.files import load
 
-    extra = {"told": told, "damped": damped, "oracle": oracle, "pyramid": pyramid}
+    extra = {"told": told, "oracle": oracle, "pyramid": pyramid}
     settings = Settings(
         split=split,
         images=names(images),
@@ -87,15 +88,15 @@ def names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def tile_sizes(text: str | None) -> tuple[int, int] | None:
-    """Size and stride of `500` or `400,200`; None if the option was not given."""
+def tile_sizes(text: str | None) -> tuple[int, ...] | None:
+    """Size and stride of `500` or `400,200`, with every how many of `500,500,4`; None if the option was not given."""
     if text is None:
         return None
     parts = text.split(",")
-    if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
+    if len(parts) > 3 or not all(part.strip().isdecimal() for part in parts):
         raise InputError(f"--tiles {text!r}: must be a size and perhaps a stride in pixels, e.g. 500 or 400,200")
     sizes = [int(part) for part in parts]
-    return sizes[0], sizes[-1]
+    return (sizes[0], sizes[0]) if len(sizes) == 1 else tuple(sizes)
 
 
 def _write_results(document: dict[str, Any], out: Path) -> None:

@@ -16,7 +16,7 @@ SOURCE = typer.Argument(..., readable=False, metavar="SOURCE", help="An evaluati
 LOG = typer.Argument(..., readable=False, metavar="LOG", help="The log.jsonl of a training run.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="PNG", help="The picture.")
 ROW = typer.Option(None, "--row", metavar="NAME", help="Which row of each report, e.g. p_dist; default: p_ens.")
-WAY = typer.Option("blind", "--way", metavar="blind|told|damped|oracle|pyramid", help="Which way of predicting.")
+WAY = typer.Option("blind", "--way", metavar="blind|told|oracle|pyramid", help="Which way of predicting.")
 LABELS = typer.Option(None, "--labels", metavar="NAME,…", help="A name for each report.")
 TITLE = typer.Option(None, "--title", help="Default: what the file says.")
 

@@ -64,11 +64,11 @@ class WindowDataset(Dataset[Window]):
         seed: int = 0,
         images: Sequence[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
-        tiles_px: tuple[int, int] | None = None,
+        tiles_px: tuple[int, ...] | None = None,
     ) -> None:
         """`images` keeps only the windows of these images, for a split of one's own.
 
-        `tiles_px` (size, stride) cuts the images into other windows than the set was prepared with.
+        `tiles_px` (size, stride, and perhaps every how many) cuts the images into other windows than the set's own.
 
         A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
         """

@@ -119,14 +119,17 @@ class Manifest(_Frozen):
         return areas
 
 
-def retiled(manifest: Manifest, size_px: int, stride_px: int) -> Manifest:
-    """The same images cut into other windows; no window is left out for being little annotated."""
-    if size_px < 1 or stride_px < 1:
-        raise InputError(f"windows of {size_px} px every {stride_px} px: both must be 1 or more")
+def retiled(manifest: Manifest, size_px: int, stride_px: int, every: int = 1) -> Manifest:
+    """The same images cut into other windows, of each image the first and then every n-th of them.
+
+    No window is left out for being little annotated.
+    """
+    if size_px < 1 or stride_px < 1 or every < 1:
+        raise InputError(f"windows of {size_px} px every {stride_px} px, each {every}th: all must be 1 or more")
     rows = tuple(
         (number, x, y)
         for number, image in enumerate(manifest.images)
-        for x, y in window_grid(image.height_px, image.width_px, size_px, stride_px)
+        for x, y in window_grid(image.height_px, image.width_px, size_px, stride_px)[::every]
     )
     windows = WindowTable(size_px=size_px, stride_px=stride_px, min_annotated=0, rows=rows)
     return manifest.model_copy(update={"windows": windows})

@@ -43,7 +43,7 @@ class Settings:
 
     split: str = "test"
     images: tuple[str, ...] | None = None
-    tiles_px: tuple[int, int] | None = None
+    tiles_px: tuple[int, ...] | None = None
     """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = tuple(scale for scale in TEST_SCALES if scale != 1)
     antialias: bool = False

@@ -42,7 +42,7 @@ class Settings:
 
     split: str = "test"
     images: tuple[str, ...] | None = None
-    tiles_px: tuple[int, int] | None = None
+    tiles_px: tuple[int, ...] | None = None
     """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = TEST_SCALES
     ways: tuple[str, ...] = ("blind",)
@@ -54,7 +54,7 @@ DEFAULTS: Final = Settings()
 
 
 def open_windows(
-    root: Path, split: str, images: Sequence[str] | None, tiles_px: tuple[int, int] | None = None
+    root: Path, split: str, images: Sequence[str] | None, tiles_px: tuple[int, ...] | None = None
 ) -> WindowDataset:
     """The windows of a split, never written to disk and held an image at a time."""
     return WindowDataset(root, split, images=images, cache_bytes=2**62, tiles_px=tiles_px)
@@ -100,6 +100,7 @@ class _Run:
         self.model, self.settings = model.eval(), settings
         self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
         check_fit(model, self.windows)
+        self._model_mpp = None if model.card is None else model.card.mpp
         check_scales(settings.scales, self.windows.size_px)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)
         for way in self.ways:
@@ -123,7 +124,7 @@ class _Run:
         """A report without results."""
         return {
             **self.identity,
-            "notes": data_notes(self.identity["data"]),  # type: ignore[arg-type]
+            "notes": data_notes(self.identity["data"], self._model_mpp),  # type: ignore[arg-type]
             "sigma": sigma_facts(self.model),
             "commits": [],
             "results": [],
@@ -172,4 +173,4 @@ class _Run:
         side = scaled_size(self.windows.size_px, scale)
         work = sum((side * factor) ** 2 for factor in factors)
         # Filters grow with σ: their share of the work is about a half at s = 1.
-        return round(work * (0.5 + 0.5 * scale) if way.name in ("told", "damped") else work)
+        return round(work * (0.5 + 0.5 * scale) if way.name == "told" else work)

@@ -15,6 +15,8 @@ from seunet.models.registry import model_config
 from seunet.settings import read_settings
 from seunet.training.config import TrainingConfig, read_config
 
+WayName = Literal["blind", "told", "oracle", "pyramid"]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,7 +29,9 @@ class Entry(_Section):
     set: dict[str, Any] = {}
     """Values of the training config by dotted name."""
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
-    ways: tuple[Literal["blind", "told", "oracle", "pyramid"], ...] = ("blind",)
+    ways: tuple[WayName, ...] = ("blind",)
+    first_seed_ways: tuple[WayName, ...] = ()
+    """Further ways, for the first seed alone: what is too dear to be done for all."""
     equivariance: bool = True
 
 
@@ -36,6 +40,8 @@ class Tiles(_Section):
 
     size_px: int = Field(ge=16)
     stride_px: int = Field(ge=1)
+    every: int = Field(default=1, ge=1)
+    """Of each image the first window and then every n-th."""
 
 
 class Protocol(_Section):
@@ -67,6 +73,12 @@ class Job(NamedTuple):
     entry: Entry
     seed: int
     config: TrainingConfig
+
+    @property
+    def ways(self) -> tuple[WayName, ...]:
+        """How the model of this seed is used."""
+        further = self.entry.first_seed_ways if self.seed == self.entry.seeds[0] else ()
+        return (*self.entry.ways, *further)
 
     @property
     def folder_name(self) -> str:

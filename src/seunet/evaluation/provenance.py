@@ -65,11 +65,18 @@ def data_facts(windows: WindowDataset, split: str) -> dict[str, Any]:
     }
 
 
-def data_notes(facts: dict[str, Any]) -> list[str]:
+def data_notes(facts: dict[str, Any], model_mpp: float | None = None) -> list[str]:
     """What is no fault and yet worth knowing."""
     mpp = facts["mpp"]
-    if mpp is not None and mpp[1] > MPP_TOLERANCE * mpp[0]:
+    if mpp is None:
+        return []
+    if mpp[1] > MPP_TOLERANCE * mpp[0]:
         return [f"the images have {mpp[0]:g} to {mpp[1]:g} µm per pixel; s is relative to each image's own pixels"]
+    if model_mpp is not None and not 1 / MPP_TOLERANCE <= mpp[0] / model_mpp <= MPP_TOLERANCE:
+        return [
+            f"the images have {mpp[0]:g} µm per pixel, the model learnt at {model_mpp:g}: "
+            f"s = {mpp[0] / model_mpp:.3g} is its own scale here"
+        ]
     return []
 
 

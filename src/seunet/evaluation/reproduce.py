@@ -21,6 +21,7 @@ from seunet.evaluation import equivariance_report
 from seunet.evaluation.equivariance_report import measure_equivariance
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs
+from seunet.evaluation.report_folder import read_report
 from seunet.models.files import load
 from seunet.settings import to_yaml
 from seunet.training.loop import train
@@ -108,6 +109,23 @@ def reproduce(
     return measured
 
 
+def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
+    """What `reproduce` left in OUT, read again: reports are made from it alone."""
+    return [
+        Measured(
+            job,
+            RunFolder(out / "runs" / job.folder_name),
+            read_report(out / "measured" / job.folder_name / "evaluation.json", "evaluation"),
+            _equivariance_report(out / "measured" / job.folder_name, job),
+        )
+        for job in jobs(protocol)
+    ]
+
+
+def _equivariance_report(folder: Path, job: Job) -> dict[str, Any] | None:
+    return read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None
+
+
 def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:
     def tell(done: int, total: int, text: str) -> None:
         if stop_wanted():
@@ -120,13 +138,13 @@ def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progre
 
 def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
     model, data = load(run.model), protocol.data
-    asked = Settings(split=protocol.split, ways=job.entry.ways, tiles_px=_pair(protocol.tiles))
+    asked = Settings(split=protocol.split, ways=job.ways, tiles_px=_numbers(protocol.tiles))
     report = evaluate(model, data, folder, asked, progress=progress)
     if not job.entry.equivariance:
         return Measured(job, run, report, None)
-    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_pair(protocol.equivariance_tiles))
+    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
     return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress))
 
 
-def _pair(tiles: Tiles | None) -> tuple[int, int] | None:
-    return None if tiles is None else (tiles.size_px, tiles.stride_px)
+def _numbers(tiles: Tiles | None) -> tuple[int, ...] | None:
+    return None if tiles is None else (tiles.size_px, tiles.stride_px, tiles.every)

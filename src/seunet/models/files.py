@@ -1,7 +1,7 @@
 """Model files: `config.json` and `model.safetensors` in a folder.  No pickle, and nothing is built before it fits.
 
 config.json: {"format": "seunet-model", "version": 1, "model": name, "options": {…}, "factor": 1.0,
-              "weights": {"sha256": …, "bytes": …}}
+              "weights": {"sha256": …, "bytes": …}, "card": {…} where there is one}
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
@@ -20,6 +21,7 @@ from safetensors.torch import save as tensor_bytes
 from seunet.atomic import write_bytes, write_text
 from seunet.errors import InputError, ModelFileError
 from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES, MAX_PARAMETERS
+from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
 from seunet.models.gaussian import SEUNet
 from seunet.models.registry import build_model, model_config
@@ -29,6 +31,8 @@ FORMAT: Final = "seunet-model"
 VERSION: Final = 1
 CONFIG_NAME: Final = "config.json"
 WEIGHTS_NAME: Final = "model.safetensors"
+BUILT_IN: Final = Path(__file__).parents[1] / "pretrained"
+"""Models that ship with the package, by the names of their folders."""
 
 _DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
 
@@ -37,7 +41,7 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     """Write the two files atomically, the weights first: a config never points at weights that are not there."""
     place = Path(folder)
     weights = _weights(model)
-    config = {
+    config: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "model": model.name,
@@ -45,6 +49,8 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
         "factor": model.factor if isinstance(model, SEUNet) else 1.0,
         "weights": {"sha256": hashlib.sha256(weights).hexdigest(), "bytes": len(weights)},
     }
+    if model.card is not None:
+        config["card"] = model.card.model_dump(mode="json")
     write_bytes(place / WEIGHTS_NAME, weights)
     write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
 
@@ -58,15 +64,31 @@ def _weights(model: ScaleUNet) -> bytes:
     return tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
 
 
-def load(folder: str | os.PathLike[str]) -> ScaleUNet:
-    """The model in `folder`, in evaluation mode.
+def built_in_models() -> list[str]:
+    """The names of the trained models in the package."""
+    return sorted(path.parent.name for path in BUILT_IN.glob(f"*/{CONFIG_NAME}"))
+
+
+def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
+    """The folder of a model; a folder of the user's goes before a model of the package with that name."""
+    place = Path(name_or_folder)
+    if place.is_dir():
+        return place
+    if os.fspath(name_or_folder) in built_in_models():
+        return BUILT_IN / place
+    shipped = ", ".join(built_in_models())
+    raise ModelFileError(
+        f"{place}: no such model folder; give one that `save_pretrained` wrote, or a model of the package ({shipped})"
+    )
+
+
+def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
+    """The trained model of that name, or in that folder, in evaluation mode.
 
     Everything is compared with what the config promises (size, hash, names, shapes and types of all tensors) before
     the network is built.
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise ModelFileError(f"{place}: no such model folder; give one that `save_pretrained` wrote")
+    place = model_folder(name_or_folder)
     path = place / CONFIG_NAME
     config = _read_config(path)
     name, options = _field(path, config, "model", str), _field(path, config, "options", dict)
@@ -75,6 +97,7 @@ def load(folder: str | os.PathLike[str]) -> ScaleUNet:
         checked = model_config(name, **options)
     except InputError as error:
         raise ModelFileError(f"{path}: {error}") from None
+    card = _card(path, config, checked)
     expected = _expected_tensors(path, name, checked)
     data = _read_weights(place / WEIGHTS_NAME, promised)
     _compare(place / WEIGHTS_NAME, expected, _header(place / WEIGHTS_NAME, data))
@@ -86,6 +109,7 @@ def load(folder: str | os.PathLike[str]) -> ScaleUNet:
     model.load_state_dict(tensors)
     if isinstance(model, SEUNet) and factor != 1:
         model = model.at_scale(factor)
+    model.card = card
     return model.eval()
 
 
@@ -103,6 +127,21 @@ def _read_config(path: Path) -> dict[str, Any]:
     if config.get("version") != VERSION:
         raise ModelFileError(f"{path}: format version {config.get('version')!r}; this release reads {VERSION}")
     return config
+
+
+def _card(path: Path, config: dict[str, Any], checked: ModelConfig) -> ModelCard | None:
+    if "card" not in config:
+        return None
+    try:
+        # Through JSON, where lists are tuples: strict in everything else.
+        card = ModelCard.model_validate_json(json.dumps(config["card"]), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(["card", *(str(part) for part in first["loc"])])
+        raise ModelFileError(f"{path}: `{where}`: {first['msg']}") from None
+    if card.class_names and len(card.class_names) != checked.classes:
+        raise ModelFileError(f"{path}: names {len(card.class_names)} classes of {checked.classes}")
+    return card
 
 
 def _read_at_most(path: Path, limit_bytes: int) -> bytes:

@@ -17,6 +17,7 @@ from seunet.kernels.dispatch import join_upsampled
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
+from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
 
 
@@ -57,6 +58,8 @@ class ScaleUNet(nn.Module):
 
     name: str
     config: ModelConfig
+    card: ModelCard | None = None
+    """What is known of the weights; None for fresh ones."""
     eta: nn.Parameter | None
 
     def __init__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import torch
 from seunet.data.manifest import Manifest
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
+from seunet.models.card import ModelCard
 from seunet.models.registry import create_model
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.checkpoint import read_checkpoint, restore_model
@@ -32,12 +35,28 @@ def make_model(config: TrainingConfig, manifest: Manifest) -> ScaleUNet:
     for module in model.modules():
         if isinstance(module, ScaleNorm2d):
             module.synced = config.recipe.sync_norm
+    model.card = card_of(manifest, classes)
     return model
+
+
+def card_of(manifest: Manifest, classes: int) -> ModelCard:
+    """What a set says of the models that learn from it: the names of its classes, and its resolution if it has one."""
+    by_code = {entry.code: entry for entry in manifest.classes}
+    learnt_from = [image for image in manifest.images if image.split == "train"]
+    resolutions = [image.mpp for image in learnt_from if image.mpp is not None]
+    return ModelCard(
+        mpp=statistics.median(resolutions) if resolutions and len(resolutions) == len(learnt_from) else None,
+        class_names=tuple(by_code[code].name if code in by_code else f"class {code}" for code in range(classes)),
+        class_colors=tuple(by_code[code].color if code in by_code else (128, 128, 128) for code in range(classes)),
+        instances=any(image.instances is not None for image in learnt_from),
+        trained_on=manifest.dataset,
+    )
 
 
 def model_facts(model: ScaleUNet) -> dict[str, Any]:
     """What a checkpoint must say for the model to be built again."""
-    return {"name": model.name, "options": model.config.model_dump(mode="json")}
+    card = None if model.card is None else model.card.model_dump(mode="json")
+    return {"name": model.name, "options": model.config.model_dump(mode="json"), "card": card}
 
 
 def export_model(source: Path, folder: Path) -> None:
@@ -45,4 +64,6 @@ def export_model(source: Path, folder: Path) -> None:
     kept = read_checkpoint(source)
     model = create_model(kept.facts["model"]["name"], **kept.facts["model"]["options"])
     restore_model(kept, model)
+    card = kept.facts["model"].get("card")
+    model.card = None if card is None else ModelCard.model_validate_json(json.dumps(card))
     model.save_pretrained(folder)

@@ -1,0 +1,37 @@
+"""What a model's numbers alone do not say: what its classes are called, at which resolution it learnt, from what."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from seunet.limits import MPP_RANGE
+
+Color = tuple[int, int, int]
+
+
+class ModelCard(BaseModel):
+    """The part of the model card that programs read; kept in config.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
+    """µm per pixel of the images it learnt from: where it is told nothing, it expects this."""
+    class_names: tuple[str, ...] = ()
+    class_colors: tuple[Color, ...] = ()
+    instances: bool = False
+    """Whether the foreground classes are things to be counted (nuclei) rather than regions (stroma)."""
+    told_range: tuple[float, float] = (1.0, 2.0)
+    """Relative scales s at which σ × s was measured to do better than other ways (docs/results)."""
+    trained_on: str = ""
+    licence: str = ""
+    """Of the data: what it allows to be done with the weights."""
+
+    @model_validator(mode="after")
+    def _fits_itself(self) -> ModelCard:
+        if self.class_colors and len(self.class_colors) != len(self.class_names):
+            raise ValueError(f"{len(self.class_colors)} colours for {len(self.class_names)} classes")
+        if any(not 0 <= value <= 255 for color in self.class_colors for value in color):
+            raise ValueError("colours are three numbers from 0 to 255")
+        if not 0 < self.told_range[0] <= self.told_range[1]:
+            raise ValueError(f"`told_range` {list(self.told_range)} must rise and be positive")
+        return self
