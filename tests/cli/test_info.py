@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 import seunet as package
+from seunet.models.card import ModelCard
 from tests.support.cli import seunet
 from tests.support.datasets import he_pixels
 from tests.support.tiffs import aperio_bytes, halves, write
@@ -48,12 +50,15 @@ def test_an_image_is_described_in_json(tmp_path: Path) -> None:
 
 def test_a_model_folder_is_described_with_its_card(tmp_path: Path) -> None:
     model = package.create_model("seunet", classes=3, widths=(10, 20), preset="geometric")
+    model.card = ModelCard(mpp=0.25, class_names=("ground", "nucleus", "stroma"), licence="CC0")
     model.save_pretrained(tmp_path / "mine")
     (tmp_path / "mine" / "README.md").write_text("# Mine\n\nTrained on nothing.\n")
     ran = seunet("info", tmp_path / "mine")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("mine\n  model            seunet\n")
     assert "  classes          3\n" in ran.out
+    assert "  mpp              0.25\n" in ran.out
+    assert "  class_names      ground, nucleus, stroma\n" in ran.out
     assert "  schedule         geometric\n" in ran.out
     assert f"  parameters       {sum(p.numel() for p in model.parameters()):,}\n" in ran.out
     assert "    layer  1   0.700  0.990  1.400  1.980  2.800\n" in ran.out
@@ -61,7 +66,16 @@ def test_a_model_folder_is_described_with_its_card(tmp_path: Path) -> None:
     found = json.loads(seunet("info", tmp_path / "mine", "--json").out)
     np.testing.assert_allclose(found["sigmas"], model.sigmas().tolist())
     assert found["options"]["widths"] == [10, 20]
-    assert found["card"] == "# Mine\n\nTrained on nothing.\n"
+    assert found["readme"] == "# Mine\n\nTrained on nothing.\n"
+    assert found["card"]["mpp"] == 0.25
+
+
+def test_a_model_of_the_package_is_described_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package.create_model("seunet", widths=(10, 20)).save_pretrained(tmp_path / "cells")
+    monkeypatch.setattr("seunet.models.files.BUILT_IN", tmp_path)
+    ran = seunet("info", "cells")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("cells\n  model            seunet\n")
 
 
 def test_a_models_name_is_described_before_training() -> None:
@@ -73,7 +87,7 @@ def test_a_models_name_is_described_before_training() -> None:
 
 def test_what_is_neither_is_one_line_and_exit_2(tmp_path: Path) -> None:
     for target, line in (
-        ("nuclea", "nuclea: no such file, model folder or model; check the path (models: disco, "),
+        ("nuclea", "nuclea: no such file, model folder or model; check the path (models: "),
         (write(tmp_path / "a.txt", b"hello"), "a.txt: not an image or slide of a known format"),
         (tmp_path, "config.json: cannot be read (No such file or directory)"),
     ):

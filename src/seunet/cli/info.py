@@ -20,21 +20,23 @@ def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
     Example: seunet info slides/CMU-1.svs
     """
     path = Path(target)
-    if path.is_dir():
-        from seunet.inference.describe_model import describe_model_folder
-
-        _print_model(describe_model_folder(path), as_json)
-    elif path.exists():
+    if path.exists() and not path.is_dir():
         _print_image(path, as_json)
     else:
-        from seunet.models.registry import list_models
+        _print_model(_model(target), as_json)
 
-        if target not in list_models():
-            known = ", ".join(list_models())
-            raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
-        from seunet.inference.describe_model import describe_architecture
 
-        _print_model(describe_architecture(target), as_json)
+def _model(target: str) -> dict[str, Any]:
+    from seunet.inference.describe_model import describe_architecture, describe_model_folder
+    from seunet.models.files import built_in_models, model_folder
+    from seunet.models.registry import list_models
+
+    if Path(target).is_dir() or target in built_in_models():
+        return describe_model_folder(model_folder(target))
+    if target in list_models():
+        return describe_architecture(target)
+    known = ", ".join([*built_in_models(), *list_models()])
+    raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
 
 
 def _print_image(path: Path, as_json: bool) -> None:

@@ -16,16 +16,16 @@ CARD_NAME = "README.md"
 
 
 def describe_model_folder(folder: Path) -> dict[str, Any]:
-    """The model that `save_pretrained` wrote, checked in full, and its card if it has one."""
+    """The model that `save_pretrained` wrote, checked in full, and the text of its card if there is one."""
     model = load(folder)
-    card = folder / CARD_NAME
-    text = read_limited(card, MAX_CONFIG_BYTES).decode(errors="replace") if card.is_file() else None
-    return {"name": folder.name, **_facts(model), "weights_sha256": weights_sha256(model), "card": text}
+    path = folder / CARD_NAME
+    text = read_limited(path, MAX_CONFIG_BYTES).decode(errors="replace") if path.is_file() else None
+    return {"name": folder.name, **_facts(model), "weights_sha256": weights_sha256(model), "readme": text}
 
 
 def describe_architecture(name: str) -> dict[str, Any]:
     """A model that `create_model` knows, as it is before training."""
-    return {"name": name, **_facts(create_model(name)), "weights_sha256": None, "card": None}
+    return {"name": name, **_facts(create_model(name)), "weights_sha256": None, "readme": None}
 
 
 def _facts(model: ScaleUNet) -> dict[str, Any]:
@@ -36,6 +36,7 @@ def _facts(model: ScaleUNet) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "heads": model.heads,
         "factor": gaussian.factor if gaussian is not None else 1.0,
+        "card": None if model.card is None else model.card.model_dump(mode="json"),
         "sigmas": gaussian.sigmas().tolist() if gaussian is not None else None,
     }
 
@@ -50,16 +51,19 @@ def model_text(description: dict[str, Any]) -> str:
     ]
     if description["factor"] != 1:
         rows.append(("σ ×", f"{description['factor']:g}"))
-    rows += [(key, _option_text(value)) for key, value in description["options"].items()]
+    for part in (description["card"] or {}, description["options"]):
+        rows += [(key, _option_text(value)) for key, value in part.items()]
     lines = [description["name"], *(f"  {key:16} {value}" for key, value in rows)]
     if description["sigmas"] is not None:
         lines += ["  σ in pixels of each layer's map, a column a scale:"]
         for number, layer in enumerate(description["sigmas"], start=1):
             lines.append(f"    layer {number:2}  " + " ".join(f"{sigma:6.3f}" for sigma in layer))
-    if description["card"]:
-        lines += ["", description["card"].rstrip()]
+    if description["readme"]:
+        lines += ["", description["readme"].rstrip()]
     return "\n".join(lines)
 
 
 def _option_text(value: object) -> str:
+    if value is None or value in ("", []):
+        return "–"
     return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)

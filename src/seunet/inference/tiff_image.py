@@ -65,7 +65,7 @@ class TiffImage(FileImage):
 def open_tiff(path: Path, user_mpp: float | None) -> TiffImage:
     """Open a TIFF of any kind that tifffile reads."""
     try:
-        tiff = TiffFile(path, _multifile=False)
+        tiff = TiffFile(path)
     except FAULTS as error:
         raise _unreadable(path.name, error) from error
     file = os.open(path, os.O_RDONLY)
