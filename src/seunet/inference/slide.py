@@ -74,9 +74,7 @@ def network(name_or_folder: str) -> Network:
     """Loaded once a process."""
     model = load(name_or_folder)
     if model.in_channels != 3:
-        raise InputError(
-            f"{name_or_folder}: takes {model.in_channels} channels; segmenting needs a model of RGB"
-        )
+        raise InputError(f"{name_or_folder}: takes {model.in_channels} channels; segmenting needs a model of RGB")
     return Network(model, weights_sha256(model))
 
 
@@ -191,8 +189,8 @@ def _analysed(
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, planned)
-    # Without a background class there is no code for glass: all of it is analysed.
-    mask = tissue_mask(image, planned) if choices.tissue and frame.background is not None else None
+    # Where class 0 is not the background there is no code for glass: all of it is analysed.
+    mask = tissue_mask(image, planned) if choices.tissue and frame.background == 0 else None
     scaled = model.at_scale(planned.factor) if isinstance(model, SEUNet) and planned.factor != 1 else model
     found = label_image(
         WorkingImage(image, planned),

@@ -137,7 +137,9 @@ class PooledRows(Rows):
 class JoinedRows(Rows):
     """The skipped map and, beside it, the coarser one mixed and upsampled."""
 
-    def __init__(self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool) -> None:
+    def __init__(
+        self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool
+    ) -> None:
         super().__init__(skipped.height, columns)
         self._skipped, self._rising, self._reducer, self._halves = skipped, rising, reducer, halves
 

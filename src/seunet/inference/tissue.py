@@ -32,7 +32,7 @@ class TissueMask:
     """Tissue on a coarse grid over the working raster."""
 
     def __init__(self, mask: NDArray[np.bool_], width_px: int, height_px: int) -> None:
-        self.mask = mask
+        self.mask, self.width_px, self.height_px = mask, width_px, height_px
         self._cell = width_px / mask.shape[1], height_px / mask.shape[0]
         self._sums = np.zeros((mask.shape[0] + 1, mask.shape[1] + 1), dtype=np.int64)
         self._sums[1:, 1:] = mask.cumsum(0).cumsum(1)
