@@ -90,6 +90,4 @@ def receptive_radius(radii: FilterRadii) -> int:
     reached = [
         seen_by_network(radii, Span(middle + place, middle + place + 1), 2 * middle) for place in range(radii.stride_px)
     ]
-    return max(
-        max(middle + place - span.start, span.stop - (middle + place + 1)) for place, span in enumerate(reached)
-    )
+    return max(max(middle + place - span.start, span.stop - (middle + place + 1)) for place, span in enumerate(reached))
