@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
-Item, Made = TypeVar("Item"), TypeVar("Made")
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """The other side has given up."""
 
 
@@ -31,7 +32,7 @@ class _Passage(Generic[Item]):
                 return self._queue.put(item, timeout=0.1)
             except queue.Full:
                 continue
-        raise _Stopped
+        raise _StoppedError
 
     def take(self) -> Item:
         while True:
@@ -39,7 +40,7 @@ class _Passage(Generic[Item]):
                 return self._queue.get(timeout=0.1)
             except queue.Empty:
                 if self._closed.is_set():
-                    raise _Stopped from None
+                    raise _StoppedError from None
 
     def close(self) -> None:
         self._closed.set()
@@ -57,11 +58,11 @@ def made_by_thread(
             for item in items:
                 passage.put((make(item), None))
             passage.put((None, None))
-        except _Stopped:
+        except _StoppedError:
             pass
         except BaseException as error:
             # Raised again where the results are taken.
-            with suppress(_Stopped):
+            with suppress(_StoppedError):
                 passage.put((None, error))
 
     def results() -> Iterator[Made]:
@@ -92,7 +93,7 @@ def used_by_thread(name: str, use: Callable[[Item], None]) -> Iterator[Callable[
         try:
             while (item := passage.take()) is not None:
                 use(item)
-        except _Stopped:
+        except _StoppedError:
             pass
         except BaseException as error:
             errors.append(error)
@@ -101,7 +102,7 @@ def used_by_thread(name: str, use: Callable[[Item], None]) -> Iterator[Callable[
     def hand_over(item: Item) -> None:
         try:
             passage.put(item)
-        except _Stopped:
+        except _StoppedError:
             raise errors[0] from None
 
     thread = threading.Thread(target=work, name=f"seunet-{name}", daemon=True)

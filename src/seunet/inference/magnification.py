@@ -26,19 +26,20 @@ _SAME: Final = 1e-3
 
 @dataclass(frozen=True)
 class Plan:
-    """What is read and how the network is set.
-
-    `level`: the pyramid level that is read.  `resample`: working pixels along the side of a pixel of that level; 1 leaves
-    them alone.  `factor`: what every σ is multiplied by.  `relative_scale`: how many times as large as in training the
-    structures are in level 0 (None: not known).  `downsample`: level-0 pixels along the side of a working pixel.
-    """
+    """What is read and how the network is set.  All numbers count along the side of a pixel."""
 
     level: int
+    """The pyramid level that is read."""
     resample: float
+    """Working pixels in one of that level; 1 leaves the pixels alone."""
     factor: float
+    """What every σ is multiplied by."""
     relative_scale: float | None
+    """How many times as large as in training structures are in level 0; None if that is not known."""
     downsample: float
+    """Level-0 pixels in a working pixel."""
     reason: str
+    """A sentence."""
 
 
 def plan(
@@ -49,9 +50,9 @@ def plan(
 ) -> Plan:
     """How a slide of this resolution is given to a model trained at `model_mpp`.
 
-    Within `filter_range` the pixels of level 0 are left alone and the filters are scaled.  Outside it, the level whose own
-    scale lies in the range and nearest to 1 is read as it is; where there is none, the next finer level is resampled to
-    the training scale.  Any resolution is taken as it is, never rounded to that of a level.
+    Within `filter_range` the pixels of level 0 are left alone and the filters are scaled.  Outside it, the level whose
+    own scale lies in the range and nearest to 1 is read as it is; where there is none, the next finer level is
+    resampled to the training scale.  Any resolution is taken as it is, never rounded to that of a level.
     """
     low, high = filter_range
     if not (math.isfinite(low) and math.isfinite(high) and 0 < low <= 1 <= high):
@@ -103,7 +104,7 @@ def _enlarged(scale: float, bounds: tuple[float, float], known: str) -> Plan:
     if _within(reached, *bounds) and not math.isclose(reached, 1, rel_tol=_SAME):
         factor, how = reached, f"level 0 is enlarged × {resample:.4g}, every σ × {reached:.4g}"
     elif not math.isclose(reached, 1, rel_tol=_SAME):
-        how = f"level 0 is enlarged × {resample:.4g}, and structures still have {reached:.2g} of their size: expect little"
+        how = f"level 0 is enlarged × {resample:.4g} and structures are still × {reached:.2g}: expect little"
     return Plan(0, resample, factor, scale, 1 / resample, f"{known}: {how}")
 
 

@@ -83,7 +83,7 @@ def segment(
         place = slice(*tile.rows), slice(*tile.columns)
         probabilities[:, *place], confidence[place], heads[place] = found.probabilities, found.confidence, found.heads
     if raster.size != pixels.shape[:2]:
-        probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])  # type: ignore[arg-type]
+        probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])
     if tissue and (mask := _glass(source)) is not None:
         probabilities[:, mask] = 0
         probabilities[BACKGROUND, mask] = 1

@@ -195,7 +195,7 @@ class Block:
         skipped = SkippedRows(self._heights[level], made)
         rising = self._rising(level + 1, small, [*skips, skipped])
         index = self._radii.levels - 1 - level
-        source = JoinedRows(skipped, rising, self._model.reducers[index], joined, halves)
+        source = JoinedRows(skipped, rising, self._model.reducers[index], joined, halves)  # type: ignore[arg-type]
         return self._convolved(source, self._model.decoder[index], columns, width)  # type: ignore[arg-type]
 
     def _encoded(self, level: int, columns: Span, skips: list[SkippedRows]) -> Rows:

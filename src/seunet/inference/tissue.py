@@ -115,8 +115,8 @@ def _block_means(pixels: NDArray[np.uint8], block: int) -> NDArray[np.uint8]:
         return pixels
     height, width = (-(-length // block) * block for length in pixels.shape[:2])
     padded = np.pad(pixels, ((0, height - pixels.shape[0]), (0, width - pixels.shape[1]), (0, 0)), mode="edge")
-    means: NDArray[np.uint8] = cv2.resize(padded, (width // block, height // block), interpolation=cv2.INTER_AREA)
-    return means
+    means = cv2.resize(padded, (width // block, height // block), interpolation=cv2.INTER_AREA)
+    return means.astype(np.uint8, copy=False)
 
 
 def _white(counts: NDArray[np.int64]) -> float:

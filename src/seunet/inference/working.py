@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -45,8 +46,8 @@ class WorkingRaster:
         self._image, self._plan = image, plan
         level = image.levels[plan.level]
         self._level_size = level.height_px, level.width_px
-        self.size = tuple(resampled_length(length, plan.resample) for length in self._level_size)
-        self.height_px, self.width_px = self.size
+        self.size = resampled_length(level.height_px, plan.resample), resampled_length(level.width_px, plan.resample)
+        """Height and width."""
 
     def read(self, rows: Span, columns: Span) -> Region:
         """A part of the raster; the same pixels however the raster is cut into parts."""
@@ -110,7 +111,7 @@ class WorkingRaster:
 def _cells(span: Span) -> list[Span]:
     """`span` cut at the multiples of `CELL_PX`."""
     edges = [span.start, *range((span.start // CELL_PX + 1) * CELL_PX, span.stop, CELL_PX), span.stop]
-    return [Span(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [Span(start, stop) for start, stop in pairwise(edges)]
 
 
 def _cell_of(span: Span, length: int) -> Span:

@@ -123,10 +123,10 @@ def convolve(
     bands = _bands(batch, scales, height)
     tallest = -(-height // bands)
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
-    rows = strip + 2 * reach
+    strip_rows = strip + 2 * reach
     floats = (
         (round_up(wide + 2 * reach, lanes) + lanes)
-        + orders * rows * wide * (1 if strip >= tallest else channels)
+        + orders * strip_rows * wide * (1 if strip >= tallest else channels)
         + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
     )
     job = _common_job(image, filters, outputs, strip, bands) | {

@@ -1,4 +1,4 @@
-"""Resampling on a grid that is fixed for the whole image: a part has the very pixels that the whole would have there."""
+"""Resampling on a grid that is fixed for the whole image: a part has the pixels that the whole would have there."""
 
 from __future__ import annotations
 
