@@ -47,7 +47,7 @@ def filter_radii(model: ScaleUNet) -> FilterRadii:
 
     return FilterRadii(
         tuple(of_block(block) for block in model.encoder),
-        tuple(of_block(block) for block in reversed(model.decoder)),  # type: ignore[call-overload]
+        tuple(of_block(block) for block in reversed(model.decoder)),
         model.pooling.kind != "none",
     )
 

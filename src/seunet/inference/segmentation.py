@@ -1,46 +1,51 @@
-"""`seunet.segment`: an image in memory."""
+"""`seunet.segment`: an array in, what the network says of it out."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.data.painting import check_mpp
 from seunet.errors import InputError
-from seunet.inference.choices import Choices
-from seunet.inference.engine import TILE_PX
-from seunet.inference.heads import HeadwiseNetwork, Rectangle, tile_cores
-from seunet.inference.image import ArrayImage, Mpp
-from seunet.inference.magnification import Plan
-from seunet.inference.slide import network, plan_for
-from seunet.inference.working import WorkingImage
+from seunet.inference.heads import HeadwiseNetwork
+from seunet.inference.image import ArrayImage, Mpp, RgbArray
+from seunet.inference.magnification import DEFAULT_RANGE, NO_RANGE, Plan, checked_mpp, plan
+from seunet.inference.tiling import checked_tile_px, tiles
+from seunet.inference.tissue import find_tissue
+from seunet.inference.working import WorkingRaster
 from seunet.limits import MAX_IMAGE_PIXELS
 from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
+from seunet.models.files import load
 from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
+
+BACKGROUND: Final = 0
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """What was found, pixel by pixel of the image that was given."""
+    """What a model says of an image, in the image's own pixels."""
 
     labels: NDArray[np.uint8]
-    """[H, W]: the most probable class."""
+    """[height, width]: the most probable class."""
     probabilities: NDArray[np.float32]
-    """[classes, H, W], sum 1."""
+    """[classes, height, width]"""
     confidence: NDArray[np.float32]
-    """[H, W]: the largest probability less the second largest."""
+    """[height, width]: p_max − p_second of the most confident head."""
     heads: NDArray[np.uint8]
-    """[H, W]: the head that was the surest, from 0 (the finest)."""
-    class_names: tuple[str, ...]
+    """[height, width]: which head that is, from the finest (0)."""
     plan: Plan
-    """At which magnification it was analysed, and why."""
+    """At which pixels the network was run, and why."""
+
+    @property
+    def relative_scale(self) -> float | None:
+        """How many times as large as in training the structures are; None if nobody knows."""
+        return self.plan.relative_scale
 
 
 def segment(
@@ -49,67 +54,94 @@ def segment(
     mpp: float | None = None,
     *,
     fusion: str = "p_ens",
-    scale: Literal["told", "native"] = "told",
     tile_px: int | None = None,
+    tissue: bool = False,
 ) -> Segmentation:
-    """Segment an image: uint8 [H, W, 3].
+    """Segment an image, uint8 [height, width, 3].
 
-    `mpp` (µm per pixel) scales the filters to the image, or the image where that is better; without it the network
-    runs on the pixels as they are and its heads carry the scale.  `model` is a name, a folder, or a model at hand.
+    Args:
+        image: the pixels.
+        model: the name of a built-in model, the folder of one of your own, or the model itself.
+        mpp: µm per pixel.  None is no error: the pixels are taken as they are and the scale heads carry the scale.
+        fusion: how the heads become one prediction: "mean", "p_dist" or "p_ens".
+        tile_px: the side of the tiles that are computed at a time; it changes no result.
+        tissue: whether to leave glass out (images of more than 4 million pixels).
     """
-    pixels = _checked(image)
-    chosen = model if isinstance(model, ScaleUNet) else network(os.fspath(model)).model
-    if mpp is not None:
-        check_mpp(mpp, "`mpp`", "give µm per pixel, e.g. 0.25, or leave it out")
-    source = ArrayImage(pixels, None if mpp is None else Mpp(mpp, mpp, "user"))
-    plan = plan_for(source, chosen, Choices(scale=scale))
-    names = chosen.card.class_names if chosen.card is not None else ()
-    scaled = chosen.at_scale(plan.factor) if isinstance(chosen, SEUNet) and plan.factor != 1 else chosen
-    was_training = scaled.training
-    try:
-        found = _predicted(WorkingImage(source, plan), HeadwiseNetwork(scaled.eval(), fusion), tile_px or TILE_PX)
-    finally:
-        scaled.train(was_training)
-    probabilities, confidence, heads = found
-    height, width = pixels.shape[:2]
-    if plan.resample != 1:
-        probabilities, confidence = (resize(values[None], height, width)[0] for values in (probabilities, confidence))
-        heads = torch.nn.functional.interpolate(heads[None].float(), (height, width), mode="nearest-exact")[0]
-    return Segmentation(
-        first_largest(probabilities, dim=0).to(torch.uint8).numpy(),
-        probabilities.numpy(),
-        confidence[0].numpy(),
-        heads[0].to(torch.uint8).numpy(),
-        names or tuple(f"class {code}" for code in range(chosen.classes)),
-        plan,
+    pixels = checked_pixels(image)
+    source = ArrayImage(pixels, None if mpp is None else Mpp(checked_mpp(mpp), checked_mpp(mpp), "user"))
+    network_model = model if isinstance(model, ScaleUNet) else load(model)
+    chosen = plan_for(network_model, source.mpp, source.levels)
+    network = network_for(network_model, chosen, fusion)
+    raster = WorkingRaster(source, chosen)
+    probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
+    confidence = np.empty(raster.size, dtype=np.float32)
+    heads = np.empty(raster.size, dtype=np.uint8)
+    for tile in tiles(raster.size, network.default_tile if tile_px is None else checked_tile_px(tile_px)):
+        core = tile.rows, tile.columns
+        held = network.seen(core, raster.size)
+        found = network.predict(raster.read(*held).pixels, held, core, raster.size)
+        place = slice(*tile.rows), slice(*tile.columns)
+        probabilities[:, *place], confidence[place], heads[place] = found.probabilities, found.confidence, found.heads
+    if raster.size != pixels.shape[:2]:
+        probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])
+    if tissue and (mask := _glass(source)) is not None:
+        probabilities[:, mask] = 0
+        probabilities[BACKGROUND, mask] = 1
+        confidence[mask], heads[mask] = 0, 0
+    labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
+    return Segmentation(labels, probabilities, confidence, heads, chosen)
+
+
+def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
+    """The plan for a model by its card; one without σ always sees its training scale."""
+    card = getattr(model, "card", None)
+    scalable = DEFAULT_RANGE if card is None else card.scale_range
+    return plan(mpp, levels, None if card is None else card.mpp, scalable if isinstance(model, SEUNet) else NO_RANGE)
+
+
+def network_for(
+    model: ScaleUNet, chosen: Plan, fusion: str = "p_ens", overlap_px: int | None = None
+) -> HeadwiseNetwork:
+    """The network that a plan asks for."""
+    if chosen.factor != 1:
+        if not isinstance(model, SEUNet):
+            raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
+        model = model.at_scale(chosen.factor)
+    return HeadwiseNetwork(model, fusion, overlap_px)
+
+
+def checked_pixels(image: NDArray[Any]) -> RgbArray:
+    """`image`, if it is an RGB image of bytes."""
+    if not isinstance(image, np.ndarray):
+        raise InputError(f"`image` is a {type(image).__name__}; give a NumPy array, uint8 [height, width, 3]")
+    shape = "×".join(map(str, image.shape))
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise InputError(f"`image` of shape {shape or '()'} must be [height, width, 3]; convert it to RGB first")
+    if image.dtype != np.uint8:
+        raise InputError(f"`image` of type {image.dtype} must be uint8; scale it to 0 … 255 and convert it")
+    if not image.shape[0] * image.shape[1]:
+        raise InputError(f"`image` of shape {shape} has no pixels")
+    if image.shape[0] * image.shape[1] > MAX_IMAGE_PIXELS:
+        raise InputError(f"`image` of shape {shape} is too large to be held; save it and use `seunet segment`")
+    return np.ascontiguousarray(image)
+
+
+def _glass(source: ArrayImage) -> NDArray[np.bool_] | None:
+    found = find_tissue(source)
+    if found is None:
+        return None
+    (whole,) = tiles((source.levels[0].height_px, source.levels[0].width_px), (2**31, 2**31))
+    return ~found.mask(whole.rows, whole.columns, 1.0)
+
+
+def _own_pixels(
+    probabilities: NDArray[np.float32], confidence: NDArray[np.float32], heads: NDArray[np.uint8], size: tuple[int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
+    """From the working raster back to the image's pixels: bilinear, the heads by the nearest."""
+    floats = torch.from_numpy(np.concatenate([probabilities, confidence[None]]))
+    resized: NDArray[np.float32] = resize(floats[None], *size, antialias=True)[0].numpy()
+    rows, columns = (
+        np.minimum((np.arange(new) + 0.5) * old / new, old - 1).astype(np.int64)
+        for new, old in zip(size, heads.shape, strict=True)
     )
-
-
-def _predicted(
-    working: WorkingImage, network: HeadwiseNetwork, tile_px: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Probabilities [classes, h, w], confidence and winning heads [1, h, w] on the working raster."""
-    size = working.height_px, working.width_px
-    probabilities, confidence = torch.empty((network.classes, *size)), torch.empty((1, *size))
-    heads = torch.empty((1, *size), dtype=torch.uint8)
-    for core in tile_cores(*size, tile_px):
-        seen: Rectangle = network.seen(core, *size)
-        pixels = working.read(seen.columns.start, seen.rows.start, seen.columns.length, seen.rows.length)
-        found = network.predict(pixels, seen, core, *size)
-        place = slice(core.rows.start, core.rows.stop), slice(core.columns.start, core.columns.stop)
-        probabilities[:, place[0], place[1]] = found.probabilities
-        confidence[0, place[0], place[1]] = torch.from_numpy(found.confidence)
-        heads[0, place[0], place[1]] = torch.from_numpy(found.winners)
-    return probabilities, confidence, heads
-
-
-def _checked(image: NDArray[Any]) -> NDArray[np.uint8]:
-    pixels = np.asarray(image)
-    if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
-        raise InputError(f"`image` of shape {list(pixels.shape)} must be [height, width, 3]")
-    if pixels.dtype != np.uint8:
-        raise InputError(f"`image` of type {pixels.dtype} must be uint8, from 0 to 255")
-    if pixels.shape[0] * pixels.shape[1] > MAX_IMAGE_PIXELS:
-        size = f"{pixels.shape[0]}×{pixels.shape[1]}"
-        raise InputError(f"`image` of {size} px is too large to be held; `seunet segment` streams files")
-    return pixels
+    return resized[:-1], resized[-1], heads[np.ix_(rows, columns)]

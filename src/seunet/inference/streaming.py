@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from seunet.inference.placeless import mixed_channels
 from seunet.inference.reach import filter_radii, layer_radius
 from seunet.kernels.dispatch import join_upsampled
-from seunet.layers import SharedPointwise
+from seunet.layers import GaussianConv2d, SharedPointwise
 from seunet.maths.fusion import softmax_in_order
 from seunet.maths.spans import (
     Span,
@@ -102,9 +102,14 @@ class ConvolvedRows(Rows):
 
     def compute(self, span: Span) -> Tensor:
         seen = seen_by_filter(span, self._radius, self.height)
-        result = self._convolution(self._source.rows(seen), affine=self._affine, relu=True)
+        features, rows = self._source.rows(seen), span.within(seen)
+        if isinstance(self._convolution, GaussianConv2d):
+            result = self._convolution(features, affine=self._affine, relu=True, rows=rows)
+        else:
+            result = self._convolution(features, affine=self._affine, relu=True)[..., rows, :]
+        del features
         self._source.forget(span.stop - self._radius)
-        return result[..., span.within(seen), self.columns.within(self._source.columns)].contiguous()
+        return result[..., self.columns.within(self._source.columns)]  # type: ignore[no-any-return]
 
 
 class SkippedRows(Rows):
@@ -158,7 +163,7 @@ class JoinedRows(Rows):
         following = seen_by_upsampling(Span(span.stop, span.stop + 1), self._rising.height).start
         self._rising.forget(following)
         self._skipped.forget(2 * following)
-        return joined[..., span.within(made), self.columns.within(self._skipped.columns)].contiguous()
+        return joined[..., span.within(made), self.columns.within(self._skipped.columns)]
 
 
 class Block:
@@ -190,7 +195,7 @@ class Block:
         skipped = SkippedRows(self._heights[level], made)
         rising = self._rising(level + 1, small, [*skips, skipped])
         index = self._radii.levels - 1 - level
-        source = JoinedRows(skipped, rising, self._model.reducers[index], joined, halves)
+        source = JoinedRows(skipped, rising, self._model.reducers[index], joined, halves)  # type: ignore[arg-type]
         return self._convolved(source, self._model.decoder[index], columns, width)  # type: ignore[arg-type]
 
     def _encoded(self, level: int, columns: Span, skips: list[SkippedRows]) -> Rows:
@@ -215,7 +220,7 @@ class Block:
         return source
 
 
-def block_logits(
+def predict_block(
     model: ScaleUNet,
     pixels: Tensor,
     held: tuple[Span, Span],
@@ -223,7 +228,7 @@ def block_logits(
     core: tuple[Span, Span],
     out: Tensor,
 ) -> None:
-    """Softmax of `model`'s prediction for the rows and columns `core` of an image of `size` (height, width), into
+    """The probabilities of `model` for the rows and columns `core` of an image of `size` (height, width), into
     `out` [γ, classes, rows, columns]; `pixels` [3, …] hold the part `held` of the image, as much as is seen."""
     rows, columns = core
     features = Block(model, pixels, held, size).features(columns)

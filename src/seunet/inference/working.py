@@ -1,63 +1,119 @@
-"""The pixels a network sees: those of one level of an image, or resampled from them.
-
-A pixel does not depend on the region it is read in: where it looks is computed from its place in the whole.
-"""
+"""The working raster: the pixels a network runs on, read in parts from an image as a plan says."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from seunet.errors import RegionError
 from seunet.inference.image import Image, RgbArray
 from seunet.inference.magnification import Plan
+from seunet.maths.resampling import resample, resampled_length, resampling_taps, seen_by_resampling
+from seunet.maths.spans import Span
+
+CELL_PX: Final = 256
+"""What cannot be read is narrowed down to squares of this size on the level's own grid."""
+
+BAND_PX: Final = 256
+"""Rows that are resampled at a time."""
+
+Area = tuple[Span, Span]
+"""Rows and columns."""
 
 
-class WorkingImage:
-    """`image` on the raster of `plan`."""
+class Gap(NamedTuple):
+    """A part of the working raster that could not be read, and why."""
+
+    rows: Span
+    columns: Span
+    reason: str
+
+
+class Region(NamedTuple):
+    """Pixels, white where there is a gap."""
+
+    pixels: RgbArray
+    gaps: tuple[Gap, ...]
+
+
+class WorkingRaster:
+    """`image` as `plan` wants it."""
 
     def __init__(self, image: Image, plan: Plan) -> None:
-        self.image, self.plan = image, plan
-        self.width_px, self.height_px = plan.width_px, plan.height_px
-        self._level = image.levels[plan.level]
+        self._image, self._plan = image, plan
+        level = image.levels[plan.level]
+        self._level_size = level.height_px, level.width_px
+        self.size = resampled_length(level.height_px, plan.resample), resampled_length(level.width_px, plan.resample)
+        """Height and width."""
 
-    def read(self, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        """[height, width, 3] from (x, y) in working pixels; white beyond the image."""
-        if self.plan.resample == 1:
-            return self.image.read(self.plan.level, x, y, width_px, height_px)
-        out: RgbArray = np.full((height_px, width_px, 3), 255, dtype=np.uint8)
-        left, top = max(x, 0), max(y, 0)
-        right, bottom = min(x + width_px, self.width_px), min(y + height_px, self.height_px)
-        if right > left and bottom > top:
-            out[top - y : bottom - y, left - x : right - x] = self._resampled(left, top, right, bottom)
-        return out
+    def read(self, rows: Span, columns: Span) -> Region:
+        """A part of the raster; the same pixels however the raster is cut into parts."""
+        if self._plan.resample == 1:
+            return self._read_level(rows, columns)
+        pixels = np.empty((rows.length, columns.length, 3), dtype=np.uint8)
+        gaps: list[Gap] = []
+        for start in range(rows.start, rows.stop, BAND_PX):
+            band = Span(start, min(start + BAND_PX, rows.stop))
+            part = self._resampled(band, columns)
+            pixels[band.within(rows)] = part.pixels
+            gaps.extend(part.gaps)
+        return Region(pixels, tuple(gaps))
 
-    def _resampled(self, left: int, top: int, right: int, bottom: int) -> RgbArray:
-        columns, across = taps(left, right, self.plan.resample, self._level.width_px)
-        rows, down = taps(top, bottom, self.plan.resample, self._level.height_px)
-        x, y = int(columns.min()), int(rows.min())
-        source = self.image.read(self.plan.level, x, y, int(columns.max()) + 1 - x, int(rows.max()) + 1 - y)
-        # Columns first: the narrower map is the cheaper one to combine rows of.
-        narrow = np.zeros((source.shape[0], right - left, 3), dtype=np.float32)
-        for place, weight in zip((columns - x).T, across.T, strict=True):
-            narrow += weight[:, None] * source[:, place]
-        small = np.zeros((bottom - top, right - left, 3), dtype=np.float32)
-        for place, weight in zip((rows - y).T, down.T, strict=True):
-            small += weight[:, None, None] * narrow[place]
-        return np.clip(np.rint(small), 0, 255).astype(np.uint8)
+    def _resampled(self, rows: Span, columns: Span) -> Region:
+        ratio, (height, width) = self._plan.resample, self._level_size
+        held = seen_by_resampling(rows, height, ratio), seen_by_resampling(columns, width, ratio)
+        source = self._read_level(*held)
+        taps = resampling_taps(rows, height, ratio), resampling_taps(columns, width, ratio)
+        gaps = (
+            Gap(self._touched(gap.rows, rows), self._touched(gap.columns, columns), gap.reason) for gap in source.gaps
+        )
+        return Region(
+            resample(source.pixels, held, *taps), tuple(gap for gap in gaps if gap.rows.length and gap.columns.length)
+        )
+
+    def _touched(self, span: Span, within: Span) -> Span:
+        """The working pixels of `within` that a pixel of `span` of the level goes into."""
+        ratio = self._plan.resample
+        support = max(1.0, 1 / ratio)
+        start = math.floor((span.start - support + 0.5) * ratio - 0.5)
+        stop = math.ceil((span.stop - 1 + support + 0.5) * ratio - 0.5) + 1
+        start = min(max(start, within.start), within.stop)
+        return Span(start, max(start, min(stop, within.stop)))
+
+    def _read_level(self, rows: Span, columns: Span) -> Region:
+        """A part of the level; if it cannot be read, the cells of it that can."""
+        try:
+            return Region(self._cell(rows, columns), ())
+        except RegionError:
+            pass
+        pixels = np.full((rows.length, columns.length, 3), 255, dtype=np.uint8)
+        gaps = []
+        for down in _cells(rows):
+            for across in _cells(columns):
+                try:
+                    # Always the whole cell: whether it can be read does not depend on the part that is wanted.
+                    whole = _cell_of(down, self._level_size[0]), _cell_of(across, self._level_size[1])
+                    cell = self._cell(*whole)
+                    pixels[down.within(rows), across.within(columns)] = cell[
+                        down.within(whole[0]), across.within(whole[1])
+                    ]
+                except RegionError as error:
+                    gaps.append(Gap(down, across, str(error)))
+        return Region(pixels, tuple(gaps))
+
+    def _cell(self, rows: Span, columns: Span) -> RgbArray:
+        return self._image.read(self._plan.level, columns.start, rows.start, columns.length, rows.length)
 
 
-def taps(start: int, stop: int, resample: float, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Which pixels of a line of `length` make up the resampled ones start … stop − 1, and by how much: [pixels, taps].
+def _cells(span: Span) -> list[Span]:
+    """`span` cut at the multiples of `CELL_PX`."""
+    edges = [span.start, *range((span.start // CELL_PX + 1) * CELL_PX, span.stop, CELL_PX), span.stop]
+    return [Span(start, stop) for start, stop in pairwise(edges)]
 
-    A triangle as wide as two pixels of the coarser of the two rasters: linear interpolation where the line is
-    enlarged, an average where it is shrunk.  Pixel centres lie at (i + ½); beyond the ends the last pixel goes on.
-    """
-    reach = max(1.0, 1 / resample)
-    centres = (np.arange(start, stop, dtype=np.float64) + 0.5) / resample - 0.5
-    count = 2 * math.ceil(reach) + 1
-    places = np.floor(centres)[:, None] + np.arange(count) - math.ceil(reach) + 1
-    weights = np.clip(1 - np.abs(places - centres[:, None]) / reach, 0, None)
-    weights /= weights.sum(axis=1, keepdims=True)
-    return np.clip(places, 0, length - 1).astype(np.intp), weights.astype(np.float32)
+
+def _cell_of(span: Span, length: int) -> Span:
+    start = span.start // CELL_PX * CELL_PX
+    return Span(start, min(start + CELL_PX, length))
