@@ -94,8 +94,8 @@ def segment(
 
 def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
     """The plan for a model by its card; one without σ always sees its training scale."""
-    card = getattr(model, "card", None)
-    scalable = DEFAULT_RANGE if card is None else card.scale_range
+    card = model.card
+    scalable = DEFAULT_RANGE if card is None else card.told_range
     return plan(mpp, levels, None if card is None else card.mpp, scalable if isinstance(model, SEUNet) else NO_RANGE)
 
 

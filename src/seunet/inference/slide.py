@@ -12,7 +12,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -23,21 +23,19 @@ from seunet.atomic import write_text
 from seunet.errors import InputError, StorageError
 from seunet.inference.choices import Choices
 from seunet.inference.describe import describe
-from seunet.inference.engine import Labelled, label_image
+from seunet.inference.engine import Labelled, Settings, label_image
 from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
 from seunet.inference.image import Image
 from seunet.inference.inputs import Item
-from seunet.inference.magnification import NEVER_TOLD, Plan, plan
+from seunet.inference.magnification import Plan
 from seunet.inference.objects import Tally
 from seunet.inference.probabilities import write_probabilities
 from seunet.inference.results import write_results
+from seunet.inference.segmentation import network_for, plan_for
 from seunet.inference.tables import summary_row
 from seunet.inference.thumbnail import thumbnail
-from seunet.inference.tissue import tissue_mask
-from seunet.inference.working import WorkingImage
 from seunet.models.files import load, weights_sha256
-from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
 
 FORMAT: Final = "seunet-run/1"
@@ -46,6 +44,7 @@ WORK_NAME: Final = ".work"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
+LINES_SHOWN: Final = 5
 
 Progress = Callable[[int, int, str], None]
 
@@ -84,32 +83,27 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
     chosen = network(choices.model)
     folder = out / item.name
     with held(folder), closing(open_guarded(item.path, item.mpp if item.mpp is not None else choices.mpp)) as image:
-        planned = plan_for(image, chosen.model, choices)
-        identity = identity_of(item.path, image, chosen, planned, choices)
+        plan = planned(image, chosen.model, choices)
+        identity = identity_of(item.path, image, chosen, plan, choices)
         if choices.overwrite:
             forget(folder)
         before = finished(folder, identity)
         if before is not None:
             return Outcome(item.name, "before", (), before["summary"])
-        document, found = _analysed(image, chosen.model, planned, identity, folder, choices, progress)
-        document["clock"] |= {"seconds": round(time.monotonic() - started, 2)}
+        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
+        document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
-    state = "part" if found.unreadable else "done"
-    lines = (*image.warnings, *found.unreadable, *document["notes"])
-    return Outcome(item.name, state, lines, document["summary"])
+        lines = (*image.warnings, *gap_lines(found, image.name, plan.downsample), *document["notes"])
+    return Outcome(item.name, "part" if found.gaps else "done", lines, document["summary"])
 
 
-def plan_for(image: Image, model: ScaleUNet, choices: Choices) -> Plan:
+def planned(image: Image, model: ScaleUNet, choices: Choices) -> Plan:
     """At which magnification the image is analysed."""
-    card = model.card
-    if choices.scale == "native" or card is None:
-        return plan(None, image.levels, None)
-    told = card.told_range if isinstance(model, SEUNet) else NEVER_TOLD
-    return plan(None if image.mpp is None else image.mpp.mean, image.levels, card.mpp, told)
+    return plan_for(model, None if choices.scale == "native" else image.mpp, image.levels)
 
 
-def frame_for(image: Image, model: ScaleUNet, planned: Plan) -> Frame:
+def frame_for(image: Image, model: ScaleUNet, plan: Plan) -> Frame:
     """Where the working pixels lie on the slide, and what the codes mean."""
     card = model.card
     names = card.class_names if card is not None else ()
@@ -119,13 +113,11 @@ def frame_for(image: Image, model: ScaleUNet, planned: Plan) -> Frame:
     counted = (card is not None and card.instances) or (card is None and model.classes == 2)
     background = 0 if counted else next((code for code, name in enumerate(named) if name == BACKGROUND), None)
     regions = () if counted else (code for code in range(model.classes) if code != background)
-    mpp = None if image.mpp is None else image.mpp.mean * planned.scale_to_level0
-    return Frame(
-        planned.scale_to_level0, image.bounds.x, image.bounds.y, mpp, named, chosen, background, frozenset(regions)
-    )
+    mpp = None if image.mpp is None else image.mpp.mean * plan.downsample
+    return Frame(plan.downsample, image.bounds.x, image.bounds.y, mpp, named, chosen, background, frozenset(regions))
 
 
-def identity_of(path: Path, image: Image, chosen: Network, planned: Plan, choices: Choices) -> dict[str, Any]:
+def identity_of(path: Path, image: Image, chosen: Network, plan: Plan, choices: Choices) -> dict[str, Any]:
     """What a result depends on: the file, the weights, the magnification and the choices."""
     status = path.stat()
     return {
@@ -133,7 +125,7 @@ def identity_of(path: Path, image: Image, chosen: Network, planned: Plan, choice
         "seunet": seunet.__version__,
         "image": {"file": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, **describe(image)},
         "model": {"name": chosen.model.name, "sha256": chosen.sha256},
-        "magnification": asdict(planned),
+        "magnification": asdict(plan),
         "choices": choices.deciding(),
     }
 
@@ -182,48 +174,63 @@ def held(folder: Path) -> Iterator[None]:
 def _analysed(
     image: Image,
     model: ScaleUNet,
-    planned: Plan,
+    plan: Plan,
     identity: dict[str, Any],
     folder: Path,
     choices: Choices,
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
-    frame = frame_for(image, model, planned)
-    # Where class 0 is not the background there is no code for glass: all of it is analysed.
-    mask = tissue_mask(image, planned) if choices.tissue and frame.background == 0 else None
-    scaled = model.at_scale(planned.factor) if isinstance(model, SEUNet) and planned.factor != 1 else model
-    found = label_image(
-        WorkingImage(image, planned),
-        scaled,
-        folder / WORK_NAME,
-        identity=identity,
-        tissue=mask,
-        fusion=choices.fusion,
+    frame = frame_for(image, model, plan)
+    settings = Settings(
         tile_px=choices.tile_px,
+        # Without a background there is no label for glass: all of it is analysed.
+        tissue=choices.tissue and frame.background is not None,
+        background=frame.background or 0,
         probabilities=choices.probabilities,
         strict=choices.strict,
-        progress=progress,
     )
+    network = network_for(model, plan, choices.fusion)
+    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
     written = time.monotonic()
-    with closing(found.labels):
+    with found.plane(found.labels) as labels:
         tally = write_results(
             folder,
-            found.labels,
+            labels,
             frame,
             thumbnail(image, OVERLAY_PX),
             split=choices.split,
             min_area_px=choices.min_area_px,
-            skipped_px=found.skipped_px,
+            skipped_px=skipped_pixels(found),
             smooth=choices.smooth,
             zipped=choices.zipped,
         )
     if choices.probabilities:
-        write_probabilities(folder / "probabilities.ome.zarr", found.probabilities, frame, image.name)
-        for plane in found.probabilities:
-            plane.close()
-    seconds = {**found.seconds, "results": round(time.monotonic() - written, 2)}
-    row = summary_row(folder.name, tally, frame, found.skipped_px)
-    return document_of(identity, found, tally, frame, model, row, mask is None, seconds), found
+        with ExitStack() as stack:
+            planes = [stack.enter_context(found.plane(path)) for path in found.probabilities]
+            write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
+    seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
+    row = summary_row(folder.name, tally, frame, skipped_pixels(found))
+    return document_of(identity, found, tally, frame, model, row, seconds), found
+
+
+def skipped_pixels(found: Labelled) -> int:
+    """Working pixels that were left out as glass: neither analysed nor unreadable."""
+    unreadable = sum(gap.rows.length * gap.columns.length for gap in found.gaps)
+    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - unreadable
+
+
+def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:
+    """A line for each of the first regions that could not be read, and how many more there are."""
+    lines = []
+    for gap in found.gaps[:LINES_SHOWN]:
+        x, y, width, height = (
+            round(value * to_level0)
+            for value in (gap.columns.start, gap.rows.start, gap.columns.length, gap.rows.length)
+        )
+        lines.append(f"{name}: {width}×{height} px at ({x}, {y}) not analysed: {gap.reason}")
+    if len(found.gaps) > LINES_SHOWN:
+        lines.append(f"{name}: {len(found.gaps) - LINES_SHOWN} more regions not analysed (255 in labels.tif)")
+    return tuple(lines)
 
 
 def document_of(
@@ -233,15 +240,14 @@ def document_of(
     frame: Frame,
     model: ScaleUNet,
     row: dict[str, str],
-    whole: bool,
     seconds: dict[str, float],
 ) -> dict[str, Any]:
     """run.json: what went in, what was decided, what came out, what it took."""
-    won = sum(found.head_pixels)
-    notes = []
+    won = sum(found.pixels_by_head)
+    notes = list(found.notes)
     if model.card is None or not model.card.class_names:
         notes.append(f"the model does not name its classes: they are called {', '.join(frame.class_names)}")
-    if not won and not found.unreadable:
+    if not won and not found.gaps:
         notes.append("no tissue was found; --no-tissue looks at everything")
     if tally.cut:
         notes.append(f"{tally.cut} objects were too large and are cut into parts")
@@ -250,17 +256,20 @@ def document_of(
         "results": {
             "objects": {name: int(tally.objects[code]) for code, name in enumerate(frame.class_names)},
             "pixels": {name: int(tally.pixels[code]) for code, name in enumerate(frame.class_names)},
-            "skipped_px": found.skipped_px,
-            "analysed_whole": whole,
-            "unreadable": list(found.unreadable),
+            "skipped_px": skipped_pixels(found),
+            "not_analysed": [[*gap.rows, *gap.columns, gap.reason] for gap in found.gaps],
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
-            "heads_won": [round(pixels / won, 6) if won else None for pixels in found.head_pixels],
-            "confidence": found.confidence,
+            "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
+            "confidence": round(found.mean_confidence, 6),
         },
         "notes": notes,
         "summary": row,
-        "clock": {"tiles": found.tiles, "tiles_from_before": found.resumed_tiles, "seconds_by_part": seconds},
+        "clock": {
+            "tiles": found.tiles,
+            "tiles_from_before": found.tiles_before,
+            "seconds_by_part": {part: round(spent, 2) for part, spent in seconds.items()},
+        },
     }
 
 
