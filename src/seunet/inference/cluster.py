@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LOCAL: Final = "local"
+CONNECT_SECONDS = 20
 RETRIES: Final = 3
 """Workers that a slide may take down before it is given up: one that kills every worker must not stop the cohort."""
 
@@ -90,7 +91,7 @@ def _client(address: str, workers: int | None) -> Iterator[Client]:
             yield client
         return
     try:
-        client = distributed.Client(address, timeout="20s")
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(f"--dask {address}: no scheduler answers there ({type(error).__name__})") from None
     with client:
