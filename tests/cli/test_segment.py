@@ -78,7 +78,9 @@ def test_what_is_done_is_left_alone_and_other_choices_are_refused(image: Path, m
     ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean")
     assert ran.code == 2
     assert "holds a result of another choices (`fusion` was p_ens, is mean); pass --overwrite" in ran.err
-    assert seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean", "--overwrite").code == 0
+    assert (
+        seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean", "--overwrite").code == 0
+    )
 
 
 def test_a_known_mpp_scales_the_filters_and_gives_areas(image: Path, model: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ that dies is replaced by Dask and its slide is begun again elsewhere, where the 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,11 @@ def _client(address: str, workers: int | None) -> Iterator[Client]:
     if address == LOCAL:
         with (
             distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="critical"
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
