@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from seunet.atomic import atomic_path
-from seunet.inference.frame import Frame
+from seunet.inference.frame import MIN_SCALE, Frame
 from seunet.inference.numbers import short
 from seunet.inference.objects import Object
 from seunet.maths.polygons import circularity, outline_length
@@ -53,7 +53,7 @@ def feature(one: Object, frame: Frame, *, smooth: bool = False) -> str:
     points, stops = trace_rings(*one.runs)
     length_px = outline_length(*edges_and_corners(points, stops))
     scale = frame.scale_to_level0
-    if smooth and area_px >= SMOOTH_AREA_PX * len(stops):
+    if smooth and area_px >= SMOOTH_AREA_PX * len(stops) and scale >= 2 * MIN_SCALE:
         points, stops = through_middles(points, stops)
         scale /= 2
     coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y).tobytes().decode("ascii")
