@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from seunet.errors import InputError, RegionError, StorageError
-from seunet.inference import engine
 from seunet.inference.engine import NOT_ANALYSED, Labelled, Settings, label_image
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, RgbArray
@@ -115,7 +114,7 @@ def test_killed_in_the_middle_of_any_write_and_run_again_the_bytes_are_the_same(
     for moment in (0, 60, 250, 700, 1100):
         folder = tmp_path / str(moment)
         assert killed_at_call(moment, image, network, AS_IS, folder, SMALL)
-        assert killed_at_call(moment // 2, image, network, AS_IS, folder, SMALL)
+        assert killed_at_call(moment // 5, image, network, AS_IS, folder, SMALL)
         found = label_image(image, network, AS_IS, folder, SMALL)
         assert files(folder) == files(tmp_path / "unbroken")
         assert found.tiles_before >= (moment > 500)
@@ -199,7 +198,7 @@ def test_glass_is_not_looked_at_and_has_its_own_label(
 ) -> None:
     monkeypatch.setattr("seunet.inference.tissue.SMALL_PX", 1000)
     slide = np.full((400, 600, 3), 244, dtype=np.uint8)
-    slide[70:180, 330:460] = picture(110, 130) // 2
+    slide[70:180, 330:460] = picture(110, 130)
     results = []
     for number, tile_px in enumerate((100, 300)):
         settings = Settings(tile_px=tile_px, probabilities=True, background=1)
@@ -256,7 +255,6 @@ def test_a_fault_of_the_reader_is_raised(tmp_path: Path, network: HeadwiseNetwor
 
     with pytest.raises(InputError, match=r"slide\.svs: is gone"):
         label_image(Broken(pixels), network, AS_IS, tmp_path, SMALL)
+    (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be made"):
-        (tmp_path / "file").write_text("")
         label_image(ArrayImage(pixels), network, AS_IS, tmp_path / "file", SMALL)
-    assert engine.NOT_ANALYSED == 255
