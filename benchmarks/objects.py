@@ -2,7 +2,7 @@
 
     python -m benchmarks.objects [masks] [polygons] [slide]
 
-What is left out is kept from the last run.  Memory is that of a process of its own for each figure.
+What is left out is kept from the last run if that was of the same commit.  Memory is that of a process of its own for each figure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.record import RESULTS, ROOT, write_results
+from benchmarks.record import RESULTS, ROOT, commit, write_results
 from seunet.inference.frame import Frame
 from seunet.inference.geojson import write_geojson
 from seunet.inference.objects import objects
@@ -58,7 +58,8 @@ def main() -> None:
     asked = sys.argv[1:] or PARTS
     kept = RESULTS / "objects.json"
     last = json.loads(kept.read_text()) if kept.is_file() else {}
-    figures: dict[str, Any] = {part: last[part] for part in PARTS if part in last}
+    same = last.get("commit") == commit()
+    figures: dict[str, Any] = {part: last[part] for part in PARTS if same and part in last}
     if "masks" in asked:
         figures["masks"] = mask_figures(MASKS)
     if "polygons" in asked:

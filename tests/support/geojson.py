@@ -51,7 +51,7 @@ def _check_geometry(geometry: dict[str, Any]) -> None:
     for number, ring in enumerate(geometry["coordinates"]):
         assert len(ring) >= 4
         assert ring[0] == ring[-1]
-        assert all(len(point) == 2 and round(value, 2) == value for point in ring for value in point)
+        assert all(len(point) == 2 and round(value, 3) == value for point in ring for value in point)
         # RFC 7946, 3.1.6: exterior rings are counterclockwise, holes clockwise.
         assert shapely.LinearRing(ring).is_ccw == (number == 0)
     polygon = polygon_of(geometry)
@@ -59,7 +59,7 @@ def _check_geometry(geometry: dict[str, Any]) -> None:
     assert polygon.area > 0
     reduced = shapely.set_precision(polygon, 0.01)
     assert reduced.geom_type == "Polygon"
-    assert reduced.area == polygon.area or abs(reduced.area / polygon.area - 1) < 1e-9
+    assert len(reduced.interiors) == len(polygon.interiors)
 
 
 def _check_properties(properties: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ NOT_ANALYSED: Final = IGNORE_CODE
 """The code of pixels that could not be analysed, e.g. a corrupt region."""
 
 MIN_SCALE: Final = 0.01
-"""Coordinates are written in hundredths; two pixel edges must not fall together."""
+"""QuPath ≥ 0.6 rounds coordinates to hundredths on reading; two pixel edges must not fall together."""
 
 Color = tuple[int, int, int]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from seunet.atomic import atomic_path
-from seunet.inference.frame import Frame
+from seunet.inference.frame import MIN_SCALE, Frame
 from seunet.inference.numbers import short
 from seunet.inference.objects import Object
 from seunet.maths.polygons import circularity, outline_length
@@ -21,8 +21,8 @@ from seunet.maths.polygons import circularity, outline_length
 NAMESPACE: Final = uuid.UUID("5e0e7000-0000-5000-8000-5e04e7000000")
 """Of the ids, which are made from class and outline: the same object has the same id in every run."""
 
-SMOOTH_AREA_PX: Final = 100
-"""Cutting the corners takes half a pixel from the area for each ring: at most half a per cent from here on."""
+SMOOTH_AREA_PX: Final = 125
+"""Cutting the corners takes half a pixel from the area for each ring: from here on at most 0.4 %, and rounding."""
 
 BUFFER_BYTES: Final = 1 << 20
 COMPRESS_LEVEL: Final = 6
@@ -53,7 +53,7 @@ def feature(one: Object, frame: Frame, *, smooth: bool = False) -> str:
     points, stops = trace_rings(*one.runs)
     length_px = outline_length(*edges_and_corners(points, stops))
     scale = frame.scale_to_level0
-    if smooth and area_px >= SMOOTH_AREA_PX * len(stops):
+    if smooth and area_px >= SMOOTH_AREA_PX * len(stops) and scale >= 2 * MIN_SCALE:
         points, stops = through_middles(points, stops)
         scale /= 2
     coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y).tobytes().decode("ascii")

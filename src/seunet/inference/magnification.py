@@ -61,7 +61,9 @@ def plan(
         whose = "the image's" if slide_mpp is None else "the model's"
         reason = f"{whose} mpp is not known: the pixels are taken as they are and the heads carry the scale"
         return Plan(0, 1.0, 1.0, None, 1.0, reason)
-    mpp = checked_mpp(slide_mpp.mean)
+    for value in slide_mpp[:2]:
+        checked_mpp(value)
+    mpp = slide_mpp.mean
     scale = checked_mpp(model_mpp) / mpp
     known = f"{mpp:.4g} µm/px where the model was trained at {model_mpp:.4g}"
     if _within(scale, low, high):

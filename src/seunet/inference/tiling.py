@@ -61,7 +61,6 @@ def checked_tile_px(tile_px: int) -> tuple[int, int]:
 
 
 def limited(seen: Span, core: Span, overlap_px: int, stride_px: int, length: int) -> Span:
-    """`seen` cut to `overlap_px` around `core`; where it is cut, at a multiple of the pooling stride."""
-    start = max(0, core.start - overlap_px) // stride_px * stride_px
-    stop = min(length, -(-(core.stop + overlap_px) // stride_px) * stride_px)
-    return Span(max(seen.start, start), min(seen.stop, stop))
+    """`seen`, or as much of it as lies within `overlap_px` of `core`, with ends at multiples of the pooling stride."""
+    start, stop = max(seen.start, core.start - overlap_px), min(seen.stop, core.stop + overlap_px)
+    return Span(start // stride_px * stride_px, min(length, -(-stop // stride_px) * stride_px))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -84,36 +83,44 @@ class WorkingRaster:
         return Span(start, max(start, min(stop, within.stop)))
 
     def _read_level(self, rows: Span, columns: Span) -> Region:
-        """A part of the level; if it cannot be read, the cells of it that can."""
+        """A part of the level; if it cannot be read, the cells of it that can.
+
+        Whole cells are read: what is a gap does not depend on the part that is wanted.
+        """
+        held = _in_cells(rows, self._level_size[0]), _in_cells(columns, self._level_size[1])
         try:
-            return Region(self._cell(rows, columns), ())
+            pixels, gaps = self._cell(*held), []
         except RegionError:
-            pass
+            pixels, gaps = self._cell_by_cell(*held)
+        wanted = pixels[rows.within(held[0]), columns.within(held[1])]
+        within = (Gap(_common(gap.rows, rows), _common(gap.columns, columns), gap.reason) for gap in gaps)
+        return Region(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
+
+    def _cell_by_cell(self, rows: Span, columns: Span) -> tuple[RgbArray, list[Gap]]:
         pixels = np.full((rows.length, columns.length, 3), 255, dtype=np.uint8)
         gaps = []
         for down in _cells(rows):
             for across in _cells(columns):
                 try:
-                    # Always the whole cell: whether it can be read does not depend on the part that is wanted.
-                    whole = _cell_of(down, self._level_size[0]), _cell_of(across, self._level_size[1])
-                    cell = self._cell(*whole)
-                    pixels[down.within(rows), across.within(columns)] = cell[
-                        down.within(whole[0]), across.within(whole[1])
-                    ]
+                    pixels[down.within(rows), across.within(columns)] = self._cell(down, across)
                 except RegionError as error:
                     gaps.append(Gap(down, across, str(error)))
-        return Region(pixels, tuple(gaps))
+        return pixels, gaps
 
     def _cell(self, rows: Span, columns: Span) -> RgbArray:
         return self._image.read(self._plan.level, columns.start, rows.start, columns.length, rows.length)
 
 
+def _in_cells(span: Span, length: int) -> Span:
+    """The cells that `span` touches."""
+    return Span(span.start // CELL_PX * CELL_PX, min(-(-span.stop // CELL_PX) * CELL_PX, length))
+
+
 def _cells(span: Span) -> list[Span]:
-    """`span` cut at the multiples of `CELL_PX`."""
-    edges = [span.start, *range((span.start // CELL_PX + 1) * CELL_PX, span.stop, CELL_PX), span.stop]
-    return [Span(start, stop) for start, stop in pairwise(edges)]
+    """`span`, which begins with a cell, cut into cells."""
+    return [Span(start, min(start + CELL_PX, span.stop)) for start in range(span.start, span.stop, CELL_PX)]
 
 
-def _cell_of(span: Span, length: int) -> Span:
-    start = span.start // CELL_PX * CELL_PX
-    return Span(start, min(start + CELL_PX, length))
+def _common(one: Span, other: Span) -> Span:
+    start = max(one.start, other.start)
+    return Span(start, max(start, min(one.stop, other.stop)))

@@ -14,12 +14,12 @@ ROOM = 48
 
 
 @compiled
-def put_number(text: Any, at: int, hundredths: int) -> int:
-    """Write a number of hundredths with as few digits as it needs; returns the place after it."""
-    if hundredths < 0:
+def put_number(text: Any, at: int, thousandths: int) -> int:
+    """Write a number of thousandths with as few digits as it needs; returns the place after it."""
+    if thousandths < 0:
         text[at] = MINUS
-        at, hundredths = at + 1, -hundredths
-    whole, rest = hundredths // 100, hundredths % 100
+        at, thousandths = at + 1, -thousandths
+    whole, rest = thousandths // 1000, thousandths % 1000
     digits, left = 1, whole // 10
     while left:
         digits, left = digits + 1, left // 10
@@ -28,11 +28,11 @@ def put_number(text: Any, at: int, hundredths: int) -> int:
         whole //= 10
     at += digits
     if rest:
-        text[at], text[at + 1] = POINT, ZERO + rest // 10
-        at += 2
-        if rest % 10:
-            text[at] = ZERO + rest % 10
-            at += 1
+        text[at] = POINT
+        at += 1
+    while rest:
+        text[at] = ZERO + rest // 100
+        at, rest = at + 1, rest % 100 * 10
     return at
 
 
@@ -49,10 +49,11 @@ def put_point(text: Any, at: int, x: int, y: int) -> int:
 
 @compiled
 def coordinates_text(points: Any, stops: Any, scale: float, offset_x: int, offset_y: int) -> Any:
-    """The bytes of [[[x,y],…],…]: each ring closed, points × scale − offset, rounded to hundredths.
+    """The bytes of [[[x,y],…],…]: each ring closed, points × scale − offset, rounded to thousandths.
 
-    Each axis is rounded by itself and, with a scale of 0.01 or more, no two pixel edges fall together: outlines along
-    pixel edges stay as valid as they were, and neighbours keep their common edge.
+    Each axis is rounded by itself and, with a scale of 0.01 or more, no two pixel edges fall together, here or when a
+    reader rounds to hundredths: outlines along pixel edges stay as valid as they were, and neighbours keep their
+    common edge.
     """
     text = np.empty(ROOM * (len(points) + len(stops)) + 2, dtype=np.uint8)
     at, start = 0, 0
@@ -65,8 +66,8 @@ def coordinates_text(points: Any, stops: Any, scale: float, offset_x: int, offse
             if step:
                 text[at] = COMMA
                 at += 1
-            x = np.int64(np.rint(points[point, 0] * scale * 100)) - 100 * offset_x
-            y = np.int64(np.rint(points[point, 1] * scale * 100)) - 100 * offset_y
+            x = np.int64(np.rint(points[point, 0] * scale * 1000)) - 1000 * offset_x
+            y = np.int64(np.rint(points[point, 1] * scale * 1000)) - 1000 * offset_y
             at = put_point(text, at, x, y)
         text[at] = CLOSE
         at += 1
