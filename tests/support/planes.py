@@ -7,19 +7,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from seunet.inference.frame import Frame
+from seunet.inference.plane import ArrayPlane as ArrayPlane
 
 Codes = NDArray[np.uint8]
-
-
-class ArrayPlane:
-    """An array as a plane."""
-
-    def __init__(self, codes: Codes) -> None:
-        self.codes = codes
-        self.height_px, self.width_px = codes.shape
-
-    def read(self, y: int, x: int, height_px: int, width_px: int) -> Codes:
-        return self.codes[y : y + height_px, x : x + width_px]
 
 
 def nuclei_frame(
