@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from seunet.evaluation.drawing import QUIET, new_figure, shades
 from seunet.evaluation.pages import Block, Heading, Picture, Table, Text
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCALES: Final = (0.5, 1.0, 2.0)
-OUTLINE: Final = (255, 225, 60)
+OUTLINE: Final = "#00c853"
 PICTURE_PX: Final = (1900, 900)
 
 
@@ -110,7 +109,10 @@ def figure(one: Shown) -> Figure:
     """The outlines on the image, and the head that was the surest at every pixel."""
     drawn = new_figure(*PICTURE_PX)
     left, right = drawn.subplots(1, 2)
-    left.imshow(outlined(one.pixels, one.found.labels), interpolation="nearest")
+    left.imshow(one.pixels)
+    if one.found.labels.any():
+        # Drawn on the paper, not in the pixels: lines of one width at every magnification.
+        left.contour(one.found.labels > 0, levels=[0.5], colors=[OUTLINE], linewidths=0.7)
     left.set_title(f"{one.objects} objects", color=QUIET)
     colors = (255 * np.array(shades(len(one.heads)))[:, :3]).astype(np.uint8)
     right.imshow(colors[one.found.heads], interpolation="nearest")
@@ -120,15 +122,3 @@ def figure(one: Shown) -> Figure:
     for axes in (left, right):
         axes.set_axis_off()
     return drawn
-
-
-def outlined(pixels: RgbArray, labels: NDArray[np.uint8]) -> RgbArray:
-    """`pixels` with the inner edge of every labelled area drawn."""
-    edge = np.zeros(labels.shape, dtype=bool)
-    edge[1:] |= labels[1:] != labels[:-1]
-    edge[:-1] |= labels[1:] != labels[:-1]
-    edge[:, 1:] |= labels[:, 1:] != labels[:, :-1]
-    edge[:, :-1] |= labels[:, 1:] != labels[:, :-1]
-    out = pixels.copy()
-    out[edge & (labels > 0)] = OUTLINE
-    return out
