@@ -2,7 +2,7 @@
 
     python -m benchmarks.tiles            # every row in a process of its own, about ten minutes on one core
 
-Fresh weights: time and memory do not depend on them.  The tile lies in the middle of a slide, with all its surroundings.
+Fresh weights: time and memory do not depend on them.  The tile lies in the middle of a slide.
 """
 
 from __future__ import annotations

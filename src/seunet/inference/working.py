@@ -89,7 +89,8 @@ class WorkingRaster:
         """
         held = _in_cells(rows, self._level_size[0]), _in_cells(columns, self._level_size[1])
         try:
-            pixels, gaps = self._cell(*held), []
+            pixels = self._cell(*held)
+            gaps: list[Gap] = []
         except RegionError:
             pixels, gaps = self._cell_by_cell(*held)
         wanted = pixels[rows.within(held[0]), columns.within(held[1])]
