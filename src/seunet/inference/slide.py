@@ -90,6 +90,7 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
         before = finished(folder, identity)
         if before is not None:
             return Outcome(item.name, "before", (), before["summary"])
+        sweep(folder)
         document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
         document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -146,6 +147,15 @@ def finished(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
                 "pass --overwrite or choose another OUT"
             )
     return document
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a run that was killed left half written."""
+    for part in folder.glob(".*.part"):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def forget(folder: Path) -> None:
