@@ -2,13 +2,8 @@
 
     python -m benchmarks.objects [masks] [polygons] [slide]
 
-<<<<<<< HEAD
-What is left out is kept from the last run if that was of the same commit.  Memory is that of a process of its own
-for each figure.
-=======
 What is left out is kept from the last run if that was of the same commit.  Memory is that of a process of its own for
 each figure.
->>>>>>> results
 """
 
 from __future__ import annotations
