@@ -52,7 +52,7 @@ def model_facts() -> str:
         ("steps, processor time", f"{run['steps']:,}, {run['cpu_seconds'] / 60:.0f} min"),
         ("IoU on the held-out windows, P_Ens", f"{best['validation']['p_ens']:.4f} at step {best['step']:,}"),
         ("filters are scaled for s from … to …", f"{card.told_range[0]:.3g} to {card.told_range[1]:.3g}"),
-        ("sha256 of the weights", f"`{kept('test')['model']['weights_sha256']}`"),
+        ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
     ]
     return table(["", ""], rows)
 
@@ -70,11 +70,10 @@ BLOCKS = (
     {
         CARD: {
             "facts": model_facts,
-            "test": lambda: scale_table("test"),
             "held-out": lambda: scale_table("held-out"),
             "sigmas": sigma_table,
         }
     }
-    if (SHIPPED / "README.md").is_file()
+    if (SHIPPED / "config.json").is_file()
     else {}
 )

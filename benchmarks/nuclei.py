@@ -2,11 +2,10 @@
 
     seunet train configs/nuclei.yaml -o RUN
     seunet evaluate RUN/model prepared/monuseg -o HELD_OUT --split train --images NAMES --told --oracle
-    seunet evaluate RUN/model prepared/monuseg -o TEST --told --oracle
-    python -m benchmarks.nuclei RUN HELD_OUT TEST
+    python -m benchmarks.nuclei RUN HELD_OUT
     python -m benchmarks.docs
 
-What the card says of scales is decided on the held-out training images; the test images are for its table.
+What the card says of scales is decided on the held-out training images.
 """
 
 from __future__ import annotations
@@ -61,13 +60,12 @@ def kept(name: str) -> dict[str, Any]:
     return found
 
 
-def ship(run: Path, held_out: Path, test: Path) -> None:
-    """Copy the reports and the log to docs/results/nuclei, and the weights with their card into the package."""
+def ship(run: Path, held_out: Path) -> None:
+    """Copy the report and the log to docs/results/nuclei, and the weights with their card into the package."""
     keep(run, KEPT / "run")
-    for name, folder in (("held-out", held_out), ("test", test)):
-        read_report(folder / "evaluation.json", "evaluation")
-        with atomic_path(KEPT / f"{name}.json") as part:
-            shutil.copyfile(folder / "evaluation.json", part)
+    read_report(held_out / "evaluation.json", "evaluation")
+    with atomic_path(KEPT / "held-out.json") as part:
+        shutil.copyfile(held_out / "evaluation.json", part)
     model = load(run / "model")
     root = Path(yaml.safe_load((run / "config.yaml").read_text())["data"]["root"])
     facts = {"told_range": told_range(kept("held-out")), "trained_on": TRAINED_ON, "licence": LICENCE}
@@ -76,4 +74,4 @@ def ship(run: Path, held_out: Path, test: Path) -> None:
 
 
 if __name__ == "__main__":
-    ship(*(Path(argument) for argument in sys.argv[1:4]))
+    ship(*(Path(argument) for argument in sys.argv[1:3]))
