@@ -1,7 +1,6 @@
 """`seunet.segment` on arrays."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,14 @@ import torch
 
 import seunet
 from seunet.errors import InputError
+from seunet.models.card import ModelCard
 from seunet.models.gaussian import SEUNet
 from tests.support.networks import calm_model, picture
 
 
 def with_card(name: str = "seunet", **options: Any) -> Any:
     model: Any = calm_model(name, **options)
-    model.card = SimpleNamespace(mpp=0.25, scale_range=(0.5, 2.0))
+    model.card = ModelCard(mpp=0.25, told_range=(0.5, 2.0))
     return model
 
 
