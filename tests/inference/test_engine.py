@@ -17,7 +17,7 @@ from seunet.errors import InputError, RegionError, StorageError
 from seunet.inference.engine import NOT_ANALYSED, Labelled, Settings, label_image
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, RgbArray
-from seunet.inference.ledger import LEDGER
+from seunet.inference.ledger import LEDGER, only_here
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.maths.spans import Span
@@ -250,6 +250,11 @@ def test_a_full_disk_ends_the_run_and_what_was_written_counts(
     assert files(tmp_path / "full") == files(tmp_path / "whole")
 
 
+def test_two_runs_do_not_share_a_folder(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
+    with only_here(tmp_path), pytest.raises(InputError, match="another process is working there"):
+        label_image(ArrayImage(pixels), network, AS_IS, tmp_path, SMALL)
+
+
 def test_a_fault_of_the_reader_is_raised(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
     class Broken(ArrayImage):
         def read(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
@@ -258,5 +263,5 @@ def test_a_fault_of_the_reader_is_raised(tmp_path: Path, network: HeadwiseNetwor
     with pytest.raises(InputError, match=r"slide\.svs: is gone"):
         label_image(Broken(pixels), network, AS_IS, tmp_path, SMALL)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="cannot be written"):
         label_image(ArrayImage(pixels), network, AS_IS, tmp_path / "file", SMALL)

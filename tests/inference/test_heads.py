@@ -150,6 +150,8 @@ def test_what_cannot_be_is_refused() -> None:
     model = seunet.create_model("seunet", widths=(5, 5))
     with pytest.raises(InputError, match="unknown fusion 'best'"):
         HeadwiseNetwork(model, "best")
+    with pytest.raises(InputError, match="has 256 classes; labels are bytes"):
+        HeadwiseNetwork(seunet.create_model("seunet", widths=(5, 5), classes=256))
     with pytest.raises(InputError, match="must be a whole number of pixels, 0 or more"):
         HeadwiseNetwork(model, overlap_px=-1)
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import RegionError, StorageError
+from seunet.errors import RegionError
 from seunet.inference.conveyor import made_by_thread, used_by_thread
 from seunet.inference.heads import Area, HeadwiseNetwork, Prediction
 from seunet.inference.image import Image
-from seunet.inference.ledger import Ledger
+from seunet.inference.ledger import Ledger, only_here
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.inference.tiling import Tile, checked_tile_px, tiles
@@ -113,10 +113,6 @@ def label_image(
     began = time.monotonic()
     raster = WorkingRaster(image, plan)
     tile_size = network.default_tile if settings.tile_px is None else checked_tile_px(settings.tile_px)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be made ({error.strerror}); choose another place") from error
     whole = {
         "image": {"name": image.name, "levels": image.levels, **(identity or {})},
         "network": network.identity(),
@@ -124,7 +120,7 @@ def label_image(
         "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
         "tile": tile_size,
     }
-    with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
+    with only_here(folder), Ledger(folder, whole) as ledger, ExitStack() as open_planes:
         planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
         ledger.begin()
         tissue = find_tissue(image) if settings.tissue else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from seunet.models.skeleton import ScaleUNet
 
 Area = tuple[Span, Span]
 """Rows and columns."""
+
+MAX_LABELS: Final = 255
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class HeadwiseNetwork:
             raise unknown_name("fusion", fusion, FUSIONS)
         if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
             raise InputError(f"`overlap_px` (={overlap_px!r}) must be a whole number of pixels, 0 or more")
+        if model.classes > MAX_LABELS:
+            raise InputError(f"{model.name} has {model.classes} classes; labels are bytes and 255 is not analysed")
         model = copy.deepcopy(model).eval()
         self.name, self.classes, self.heads, self.fusion = model.name, model.classes, model.heads, fusion
         self.overlap_px = overlap_px
