@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import resource
 import sys
+from pathlib import Path
 from typing import Final
 
 _MMAP_MAX: Final = -4
@@ -25,3 +27,14 @@ def keep_freed_memory() -> bool:
     if set_option is None:
         return False
     return bool(set_option(_MMAP_MAX, 0)) and bool(set_option(_TRIM_THRESHOLD, _NEVER))
+
+
+def peak_bytes() -> int:
+    """The most this process ever held."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # Linux's own count for this process: `getrusage` begins with what its parent held when it was started.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from seunet.memory import peak_bytes
+
 
 def confine(limit_bytes: int) -> BinaryIO:
     """Cap our own memory and keep the reply pipe, which is returned, to ourselves."""
@@ -23,6 +25,6 @@ def serve(replies: BinaryIO, answer: Callable[[bytes], dict[str, Any]]) -> None:
     """Answer until the parent closes the pipe."""
     for line in sys.stdin.buffer:
         reply = answer(line)
-        reply["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        reply["peak_bytes"] = peak_bytes()
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()

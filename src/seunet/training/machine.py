@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+
+from seunet.memory import peak_bytes
 
 
 class Meter:
@@ -51,10 +51,4 @@ def peak_memory_bytes(device: torch.device) -> int:
     """The most that was ever held: by the process, or on its GPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")
-    if status.is_file():
-        # Linux's own count for this process: `getrusage` begins with what its parent held when it was started.
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if platform.system() == "Darwin" else peak * 1024
+    return peak_bytes()
