@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from seunet.inference.placeless import mixed_channels
 from seunet.inference.reach import filter_radii, layer_radius
 from seunet.kernels.dispatch import join_upsampled
-from seunet.layers import GaussianConv2d, SharedPointwise
+from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.maths.fusion import softmax_in_order
 from seunet.maths.spans import (
     Span,
@@ -36,80 +36,89 @@ PIECE_ROWS: Final = 256
 
 
 class Rows(ABC):
-    """The rows of one map within fixed columns, asked for from top to bottom."""
+    """The rows of one map within fixed columns, asked for from top to bottom.
 
-    def __init__(self, height: int, columns: Span) -> None:
-        self.height, self.columns = height, columns
+    A map that is `held` keeps its rows for as long as they may be asked for again.  One that is not computes them
+    again: few rows of a large map cost less than moving all of it.
+    """
+
+    def __init__(self, height: int, columns: Span, held: bool = True) -> None:
+        self.height, self.columns, self.held = height, columns, held
         self._pieces: list[tuple[Span, Tensor]] = []
 
-    def rows(self, span: Span) -> Tensor:
-        """[…, rows, columns]: what is missing is computed."""
+    def rows(self, span: Span) -> tuple[Span, Tensor]:
+        """[…, rows, columns] of `span`; a little more above and below, of no meaning, where that saves a copy."""
+        if not self.held:
+            return self.compute(span)
         stop = self._pieces[-1][0].stop if self._pieces else span.start
         while stop < span.stop:
             fresh = Span(stop, min(stop + PIECE_ROWS, span.stop))
-            self._pieces.append((fresh, self.compute(fresh)))
+            given, piece = self.compute(fresh)
+            self._pieces.append((fresh, piece[..., fresh.within(given), :]))
+            self.release(fresh.stop)
             stop = fresh.stop
         parts = [
-            piece[..., Span(max(span.start, held.start), min(span.stop, held.stop)).within(held), :]
-            for held, piece in self._pieces
-            if held.start < span.stop and held.stop > span.start
+            piece[..., Span(max(span.start, kept.start), min(span.stop, kept.stop)).within(kept), :]
+            for kept, piece in self._pieces
+            if kept.start < span.stop and kept.stop > span.start
         ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+        return span, parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
 
     def forget(self, before: int) -> None:
         """Rows above this one will not be asked for again."""
-        kept: list[tuple[Span, Tensor]] = []
-        for held, piece in self._pieces:
-            if held.stop <= before:
-                # The place in the file of rows is remembered: the next row to compute is the one after it.
-                kept = [(Span(held.stop, held.stop), piece[..., :0, :].clone())]
-            elif held.start < before:
-                rest = Span(before, held.stop)
-                kept = [(rest, piece[..., rest.within(held), :].clone())]
+        if not self.held:
+            self.release(before)
+        remaining: list[tuple[Span, Tensor]] = []
+        for kept, piece in self._pieces:
+            if kept.stop <= before:
+                # An empty piece remembers which row comes next.
+                remaining = [(Span(kept.stop, kept.stop), piece[..., :0, :].clone())]
+            elif kept.start < before:
+                rest = Span(before, kept.stop)
+                remaining = [(rest, piece[..., rest.within(kept), :].clone())]
             else:
-                kept.append((held, piece))
-        self._pieces = kept
+                remaining.append((kept, piece))
+        self._pieces = remaining
 
     @abstractmethod
-    def compute(self, span: Span) -> Tensor:
-        """Rows that were not computed before."""
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        """As `rows`, of rows that are not kept."""
+
+    def release(self, following: int) -> None:  # noqa: B027 (nothing to tell, for those at the beginning)
+        """No row above this one will be computed again: tell those that this map is made of."""
 
 
 class ImageRows(Rows):
     """Pixels [3, height, width] as bytes, as the numbers from 0 to 1 that a network reads."""
 
     def __init__(self, pixels: Tensor, rows: Span, height: int, held_columns: Span, columns: Span) -> None:
-        super().__init__(height, columns)
+        super().__init__(height, columns, held=False)
         self._pixels, self._rows = pixels[None, :, :, columns.within(held_columns)], rows
 
-    def rows(self, span: Span) -> Tensor:
-        return self.compute(span)
-
-    def forget(self, before: int) -> None:
-        """The pixels belong to someone else."""
-
-    def compute(self, span: Span) -> Tensor:
-        return self._pixels[:, :, span.within(self._rows)].float() / 255
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        return span, self._pixels[:, :, span.within(self._rows)].float() / 255
 
 
 class ConvolvedRows(Rows):
     """Convolution, norm and ReLU."""
 
-    def __init__(self, source: Rows, convolution: nn.Module, norm: nn.Module, columns: Span) -> None:
-        super().__init__(source.height, columns)
+    def __init__(self, source: Rows, convolution: nn.Module, norm: nn.Module, columns: Span, held: bool) -> None:
+        # The columns of a map that is not held are not cut to those that matter: that would be a copy.
+        super().__init__(source.height, columns if held else source.columns, held)
         self._source, self._convolution, self._radius = source, convolution, layer_radius(convolution)
         self._affine = norm.folded()  # type: ignore[operator]
 
-    def compute(self, span: Span) -> Tensor:
-        seen = seen_by_filter(span, self._radius, self.height)
-        features, rows = self._source.rows(seen), span.within(seen)
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        given, features = self._source.rows(seen_by_filter(span, self._radius, self.height))
+        rows = span.within(given)
         if isinstance(self._convolution, GaussianConv2d):
             result = self._convolution(features, affine=self._affine, relu=True, rows=rows)
         else:
             result = self._convolution(features, affine=self._affine, relu=True)[..., rows, :]
-        del features
-        self._source.forget(span.stop - self._radius)
-        return result[..., self.columns.within(self._source.columns)]  # type: ignore[no-any-return]
+        return span, result[..., self.columns.within(self._source.columns)]
+
+    def release(self, following: int) -> None:
+        self._source.forget(following - self._radius)
 
 
 class SkippedRows(Rows):
@@ -119,51 +128,57 @@ class SkippedRows(Rows):
         """The next rows."""
         self._pieces.append((span, features[..., self.columns.within(columns)].contiguous()))
 
-    def compute(self, span: Span) -> Tensor:
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
         raise IndexError(f"{span} was not pooled yet")
 
 
 class PooledRows(Rows):
     """Half the pixels of a map; the map itself goes to the skip connection."""
 
-    def __init__(self, source: Rows, pooling: nn.Module, skipped: SkippedRows, height: int, columns: Span) -> None:
+    def __init__(self, source: Rows, pooling: Pooling, skipped: SkippedRows, height: int, columns: Span) -> None:
         super().__init__(height, columns)
         self._source, self._pooling, self._skipped = source, pooling, skipped
-        self._halves = pooling.kind != "none"
 
-    def compute(self, span: Span) -> Tensor:
-        seen = seen_by_pooling(span, self._source.height) if self._halves else span
-        features = self._source.rows(seen)
-        self._source.forget(seen.stop)
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        seen = self._seen(span)
+        _, features = self._source.rows(seen)
         self._skipped.put(seen, features, self._source.columns)
-        return self._pooling(features)  # type: ignore[no-any-return]
+        return span, self._pooling(features)
+
+    def release(self, following: int) -> None:
+        self._source.forget(self._seen(Span(following - 1, following)).stop)
+
+    def _seen(self, span: Span) -> Span:
+        return span if self._pooling.kind == "none" else seen_by_pooling(span, self._source.height)
 
 
 class JoinedRows(Rows):
     """The skipped map and, beside it, the coarser one mixed and upsampled."""
 
     def __init__(
-        self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool
+        self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool, held: bool
     ) -> None:
-        super().__init__(skipped.height, columns)
+        super().__init__(skipped.height, columns if held else skipped.columns, held)
         self._skipped, self._rising, self._reducer, self._halves = skipped, rising, reducer, halves
 
-    def compute(self, span: Span) -> Tensor:
-        if not self._halves:
-            rising = mixed_channels(self._reducer, self._rising.rows(span))
-            joined = join_upsampled(self._skipped.rows(span), rising)
-            self._rising.forget(span.stop)
-            self._skipped.forget(span.stop)
-            return joined
-        small = seen_by_upsampling(span, self._rising.height)
-        made = made_by_upsampling(small, self._rising.height, self.height)
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        small, made = self._seen(span)
         # First the coarse rows: they make the pooling hand over the fine ones.
-        rising = mixed_channels(self._reducer, self._rising.rows(small))
-        joined = join_upsampled(self._skipped.rows(made), rising)
-        following = seen_by_upsampling(Span(span.stop, span.stop + 1), self._rising.height).start
-        self._rising.forget(following)
-        self._skipped.forget(2 * following)
-        return joined[..., span.within(made), self.columns.within(self._skipped.columns)]
+        rising = mixed_channels(self._reducer, self._rising.rows(small)[1])
+        joined = join_upsampled(self._skipped.rows(made)[1], rising)
+        return made, joined[..., self.columns.within(self._skipped.columns)]
+
+    def release(self, following: int) -> None:
+        small, made = self._seen(Span(following, following + 1))
+        self._rising.forget(small.start)
+        self._skipped.forget(made.start)
+
+    def _seen(self, span: Span) -> tuple[Span, Span]:
+        """The coarse rows that `span` needs, and the fine ones that come of them."""
+        if not self._halves:
+            return span, span
+        small = seen_by_upsampling(span, self._rising.height)
+        return small, made_by_upsampling(small, self._rising.height, self.height)
 
 
 class Block:
@@ -195,8 +210,9 @@ class Block:
         skipped = SkippedRows(self._heights[level], made)
         rising = self._rising(level + 1, small, [*skips, skipped])
         index = self._radii.levels - 1 - level
-        source = JoinedRows(skipped, rising, self._model.reducers[index], joined, halves)  # type: ignore[arg-type]
-        return self._convolved(source, self._model.decoder[index], columns, width)  # type: ignore[arg-type]
+        reducer, block = self._model.reducers[index], self._model.decoder[index]
+        source = JoinedRows(skipped, rising, reducer, joined, halves, held=level > 0)  # type: ignore[arg-type]
+        return self._convolved(source, block, columns, level)  # type: ignore[arg-type]
 
     def _encoded(self, level: int, columns: Span, skips: list[SkippedRows]) -> Rows:
         """The encoder's map of a level."""
@@ -209,14 +225,15 @@ class Block:
             finer = seen_by_pooling(seen, self._widths[level - 1]) if self._radii.halves else seen
             above = self._encoded(level - 1, finer, skips)
             source = PooledRows(above, self._model.pooling, skips[level - 1], self._heights[level], seen)
-        return self._convolved(source, self._model.encoder[level], columns, width)  # type: ignore[arg-type]
+        return self._convolved(source, self._model.encoder[level], columns, level)  # type: ignore[arg-type]
 
-    def _convolved(self, source: Rows, block: ConvolutionBlock, columns: Span, width: int) -> Rows:
+    def _convolved(self, source: Rows, block: ConvolutionBlock, columns: Span, level: int) -> Rows:
         spans = [columns]
         for convolution in list(block.convolutions)[:0:-1]:
-            spans.append(seen_by_filter(spans[-1], layer_radius(convolution), width))
+            spans.append(seen_by_filter(spans[-1], layer_radius(convolution), self._widths[level]))
         for convolution, norm, span in zip(block.convolutions, block.norms, reversed(spans), strict=True):
-            source = ConvolvedRows(source, convolution, norm, span)
+            last = convolution is block.convolutions[-1]
+            source = ConvolvedRows(source, convolution, norm, span, held=level > 0 or last)
         return source
 
 
@@ -234,7 +251,7 @@ def predict_block(
     features = Block(model, pixels, held, size).features(columns)
     for start in range(rows.start, rows.stop, PIECE_ROWS):
         piece = Span(start, min(start + PIECE_ROWS, rows.stop))
-        seen = features.rows(piece)
+        _, seen = features.rows(piece)
         if model.projection is not None:
             seen = model.projection(seen)
         out[..., piece.within(rows), :] = softmax_in_order(mixed_channels(model.head, seen), dim=2)[0]
