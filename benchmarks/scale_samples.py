@@ -1,4 +1,4 @@
-"""The training images at other scales, in other stains and less sharp: what the scale estimator is fitted and tested on.
+"""Images at other scales, in other stains and less sharp: what the scale estimator is fitted and tested on.
 
 Every sample is a function of the image, its name and the sample's number; nothing else is random.
 """
@@ -63,7 +63,9 @@ def varied(name: str, pixels: RgbArray, count: int) -> Iterator[Sample]:
 def _varied(pixels: RgbArray, scale: float, random: np.random.Generator, number: int) -> Sample:
     height, width = pixels.shape[:2]
     largest = min(min(height, width) * scale, LARGEST_PX)
-    wanted = float(np.exp(random.uniform(np.log(min(160, largest)), np.log(largest)))) if random.random() < 0.5 else largest
+    wanted = (
+        float(np.exp(random.uniform(np.log(min(160, largest)), np.log(largest)))) if random.random() < 0.5 else largest
+    )
     side = min(int(wanted / scale), height, width)
     x, y = random.integers(0, width - side + 1), random.integers(0, height - side + 1)
     part, changes = pixels[y : y + side, x : x + side], []

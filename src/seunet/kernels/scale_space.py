@@ -113,4 +113,5 @@ def _parts(count: int, length: int) -> FloatImage:
     edges = np.linspace(0, length, count + 1)
     pixels = np.arange(length)
     inside = np.minimum(pixels + 1, edges[1:, None]) - np.maximum(pixels, edges[:-1, None])
-    return (np.maximum(inside, 0) * (count / length)).astype(np.float32)
+    parts: FloatImage = (np.maximum(inside, 0) * (count / length)).astype(np.float32)
+    return parts

@@ -85,8 +85,8 @@ def _local_mean(x: FloatArray, offsets: FloatArray, weights: FloatArray) -> Floa
     design = np.stack([np.ones_like(offsets), offsets], axis=1)
     normal = (design * near[:, None]).T @ design
     normal[1, 1] += 1e-6 * near.sum() + 1e-12
-    line: FloatArray = np.linalg.solve(normal, (design * near[:, None]).T @ x)
-    return line[0]
+    value: FloatArray = np.linalg.solve(normal, (design * near[:, None]).T @ x)[0].astype(np.float64)
+    return value
 
 
 def _covariance(residuals: FloatArray, offsets: FloatArray, weights: FloatArray) -> FloatArray:

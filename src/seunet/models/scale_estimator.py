@@ -126,7 +126,7 @@ def colour_fault(covariance: FloatArray) -> str | None:
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[2] <= 0:
-        return "no structure: blank or far out of focus"
+        return "no structure: what is not glass is all of one colour"
     angle = math.degrees(math.acos(min(abs(float(vectors[:, 2] @ GREY)), 1.0)))
     if angle < GREY_DEGREES:
         return f"not coloured by stains: {angle:.1f}° from grey"

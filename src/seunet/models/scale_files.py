@@ -102,5 +102,7 @@ def _read_config(path: Path) -> _Config:
         where = ".".join(str(part) for part in first["loc"]) or "start of file"
         raise ModelFileError(f"{path}: {where}: {first['msg']}; fetch it again") from None
     if (config.format, config.version) != (FORMAT, VERSION):
-        raise ModelFileError(f"{path}: {config.format!r} version {config.version}; this release reads {FORMAT} {VERSION}")
+        raise ModelFileError(
+            f"{path}: {config.format!r} version {config.version}; this release reads {FORMAT} {VERSION}"
+        )
     return config

@@ -67,11 +67,7 @@ def checked_rgb(image: object) -> RgbArray:
 
 def spread_boxes(height_px: int, width_px: int) -> list[Box]:
     """The image as one region, or up to 3 × 3 regions spread evenly over a larger one."""
-    return [
-        Box(x, y, width, height)
-        for y, height in _spread(height_px)
-        for x, width in _spread(width_px)
-    ]
+    return [Box(x, y, width, height) for y, height in _spread(height_px) for x, width in _spread(width_px)]
 
 
 def tissue_share(rgb: RgbArray) -> float:
