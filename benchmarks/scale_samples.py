@@ -22,8 +22,8 @@ from seunet.maths.rescaling import rescale
 
 RgbArray = NDArray[np.uint8]
 
-SCALE_RANGE = (0.2, 5.0)
-"""Beyond what is asked for, 0.25 to 4: the ends are not the ends of what was seen."""
+SCALE_RANGE = (0.16, 6.2)
+"""Beyond what is asked for, 0.25 to 4: an estimate that errs there is still within what was seen."""
 
 LARGEST_PX = 768
 STAIN = Augmentation(flips=False, stain_jitter=0.35)
@@ -73,6 +73,17 @@ def _varied(pixels: RgbArray, scale: float, random: np.random.Generator, number:
         chance = draw(STAIN, int(random.integers(1 << 30)), 0, number)
         part = cv2.LUT(np.ascontiguousarray(part), stain_table(chance)[None]).astype(np.uint8)
         changes.append("stain")
+    # The microscope, before the image is rescaled: how sharp it is says nothing of the scale.
+    optics = random.random()
+    if optics < 0.5:
+        part = blurred(part, float(random.uniform(0.3, 1.6)))
+        changes.append("optics")
+    elif optics < 0.65:
+        part = sharpened(part, float(random.uniform(0.3, 1.0)))
+        changes.append("sharpened")
+    if random.random() < 0.3:
+        part = through_jpeg(part, int(random.integers(50, 92)))
+        changes.append("source jpeg")
     antialias = scale < 1 and random.random() < 0.35
     part = scaled(part, scale, antialias)
     changes += ["antialias"] * antialias
@@ -88,6 +99,12 @@ def _varied(pixels: RgbArray, scale: float, random: np.random.Generator, number:
 def blurred(pixels: RgbArray, sigma: float) -> RgbArray:
     """A little out of focus."""
     return cv2.GaussianBlur(pixels, (0, 0), sigma).astype(np.uint8)
+
+
+def sharpened(pixels: RgbArray, amount: float) -> RgbArray:
+    """As scanners do it: what a blur of one pixel takes away, added once more."""
+    soft = cv2.GaussianBlur(pixels, (0, 0), 1.0)
+    return cv2.addWeighted(pixels, 1 + amount, soft, -amount, 0).astype(np.uint8)
 
 
 def through_jpeg(pixels: RgbArray, quality: int) -> RgbArray:

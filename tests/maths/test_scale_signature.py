@@ -48,7 +48,7 @@ def test_moments_are_those_of_a_scale_space_without_a_pyramid() -> None:
     moments = block_moments(plane).mean(axis=(0, 1))
     for number, rung in enumerate(LADDER):
         step, sigma = 2**rung.level, rung.sigma * 2**rung.level
-        if not 1 <= sigma <= 8:
+        if not 1 <= sigma < 6:  # beyond, mirrored edges weigh more than the middle
             continue
         smooth = ndimage.gaussian_filter(plane.astype(float), sigma, mode="mirror", truncate=6)
         ahead, behind, below, above = (np.roll(smooth, way * step, axis) for axis in (1, 0) for way in (-1, 1))

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-GRID: Final = np.linspace(-2.4, 2.4, 97)
-"""log₂ s at which there are templates: s from 0.19 to 5.3."""
+GRID: Final = np.linspace(-2.75, 2.75, 111)
+"""log₂ s at which there are templates: s from 0.15 to 6.7."""
 
 KNOTS: Final = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 TEMPLATE_WIDTH: Final = 0.2

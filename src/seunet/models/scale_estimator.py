@@ -20,8 +20,8 @@ from seunet.models.scale_regions import MIN_SIDE_PX, Region, checked_rgb, observ
 
 FloatArray = NDArray[np.float64]
 
-KNOWN_RANGE: Final = (0.225, 4.5)
-"""Relative scales that can be told from those beyond; templates end at 0.19 and 5.3."""
+KNOWN_RANGE: Final = (0.19, 5.6)
+"""Relative scales that can be told from those beyond; templates end at 0.15 and 6.7."""
 
 GREY_DEGREES: Final = 5.0
 """Between the main direction of optical density and grey, at least: light and shade are grey, stains are not."""
