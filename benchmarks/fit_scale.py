@@ -48,7 +48,7 @@ ORGANS = {
 """Of the training images, by patient (MoNuSeg's own list)."""
 
 COVERAGE = 0.9
-REFUSED = 0.01
+REFUSED = 0.025
 """Of left-out samples; the limit of the distance is set there."""
 
 INTERVAL_REACH = 0.6
