@@ -68,7 +68,7 @@ def fit_templates(signatures: FloatArray, log2_scales: FloatArray, weights: Floa
 def read_scale(templates: Templates, signature: FloatArray) -> Reading:
     """The scale of one signature [F]."""
     away = (signature - templates.center) / templates.spread - templates.means
-    by_knot = np.einsum("gi,kij,gj->kg", away, templates.precisions, away, optimize=True)
+    by_knot = (away @ templates.precisions * away).sum(axis=2)
     share = np.stack([np.interp(GRID, KNOTS, row) for row in np.eye(len(KNOTS))])
     distances = (share * by_knot).sum(axis=0)
     cost = (distances + templates.log_determinants @ share) / (2 * TEMPERATURE)
