@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test lint bench bench-data bench-training reliability clean
+.PHONY: install demo test lint bench bench-data bench-training bench-results reliability clean
 
 install: $(STAMP)
 
@@ -35,9 +35,14 @@ bench-data: $(STAMP)
 bench-training: $(STAMP)
 	$(BIN)/python -m benchmarks.training
 
+bench-results: $(STAMP)
+	$(BIN)/python -m benchmarks.splitting
+	$(BIN)/python -m benchmarks.objects
+
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data
 	$(BIN)/python -m benchmarks.reliability_training
+	$(BIN)/python -m benchmarks.reliability_inference
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -70,6 +70,18 @@ def other_things() -> str:
     return f"{text}\n\n{stain}\n\n{_slide(report['slide'])}"
 
 
+def elsewhere() -> str:
+    report = results("scale_elsewhere")
+    ratios = ", ".join(f"{ratio:.2f}" for ratio in report["median_ratio_by_image"].values())
+    found = report["all"]
+    return (
+        f"{report['images']} patches of 512 × 512 px, {report['all']['asked']} samples: median error × "
+        f"{found['median_factor']:.2f}, {percent(found['within_25_percent'])} within 25 %, "
+        f"{percent(found['within_2_times'])} within 2 ×; the interval covers {percent(found['covered'])}. "
+        f"Estimate ÷ truth by patch: {ratios}.\n\n{source(report)}"
+    )
+
+
 def cost() -> str:
     report = results("scale_estimate")["cost"]
     network = report["network_ns_per_pixel"]
@@ -117,6 +129,7 @@ BLOCKS = {
         "accuracy": accuracy,
         "by-scale": by_scale,
         "other-things": other_things,
+        "elsewhere": elsewhere,
         "cost": cost,
     },
     "docs/decisions/0050-scale-from-pixels.md": {"leaving-out": leaving_out, "half-scale": half_scale},

@@ -58,22 +58,23 @@ def _totals(events: list[dict[str, Any]], name: str) -> float:
     return total + latest
 
 
-def keep(run: Path, title: str) -> None:
+def keep(run: Path, place: Path) -> None:
+    """Copy config and logs of a finished run to `place`."""
     last = list(rows(run / "clock.jsonl"))[-1]
     if last["event"] != "finished":
         raise InputError(f"{run}: is not finished (its last event is {last['event']!r}); resume it first")
     for name in LOGS:
-        with atomic_path(KEPT / title / name) as part:
+        with atomic_path(place / name) as part:
             shutil.copyfile(run / name, part)
     config = yaml.safe_load((run / "config.yaml").read_text())
     config["data"]["root"] = f"prepared/{Path(config['data']['root']).name}"  # not where it lay on one machine
-    write_text(KEPT / title / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    write_text(place / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
 
 
 def main() -> None:
     for argument in sys.argv[1:]:
         run, _, title = argument.partition("=")
-        keep(Path(run), title or Path(run).name)
+        keep(Path(run), KEPT / (title or Path(run).name))
     logs = {folder.name: folder / "log.jsonl" for folder in kept_runs()}
     with atomic_path(PICTURE) as part:
         training_curves(logs).savefig(part, format="png", dpi=130)

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seunet.inference.segmentation import segment as segment
     from seunet.kernels.dispatch import kernel_backend as kernel_backend
     from seunet.maths.fusion import fuse as fuse
     from seunet.models.files import load as load
@@ -25,9 +26,10 @@ _HOME = {
     "estimate_scale": "seunet.models.scale_estimator",
     "fuse": "seunet.maths.fusion",
     "kernel_backend": "seunet.kernels.dispatch",
+    "segment": "seunet.inference.segmentation",
 }
 
-__all__ = ["__version__", "create_model", "estimate_scale", "fuse", "kernel_backend", "list_models", "load"]
+__all__ = ["__version__", "create_model", "estimate_scale", "fuse", "kernel_backend", "list_models", "load", "segment"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,11 +34,44 @@ def atomic_path(path: Path) -> Iterator[Path]:
         part.chmod(0o666 & ~umask)
         os.replace(part, path)
         _sync(path.parent)
+    except StorageError:
+        raise
     except OSError as error:
         raise _storage_error(path, error) from error
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place, and that of a folder there, when the block ends well.
+
+    A kill at any moment leaves the old folder, none or the new one, never half of one; what is left over has a name
+    that begins with a dot and ends in .part.  The files in it are not synced one by one: there may be 100,000.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    old = part.with_suffix(".old.part")
+    try:
+        yield part
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o777 & ~umask)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(part, path)
+        _sync(path.parent)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

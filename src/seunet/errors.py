@@ -28,6 +28,10 @@ class StorageError(SeunetError, OSError):
     exit_code = 3
 
 
+class RegionError(InputError):
+    """A part of an image that cannot be read; the rest of it can."""
+
+
 class ResourceError(SeunetError):
     """Not enough memory or time for what was asked."""
 

@@ -35,5 +35,20 @@ MAX_JOB_SECONDS: Final = 600.0
 MAX_JOB_BYTES: Final = 6_000_000_000
 """Address space of a process that decodes a file of unknown origin."""
 
+MAX_SLIDE_PIXELS: Final = 1 << 37
+"""137 billion: a slide of 370,000 × 370,000.  A header that claims more is broken."""
+
+MAX_SEGMENT_BYTES: Final = 1 << 29
+"""Of one tile or strip when decoded: what must be in memory to see one pixel of it."""
+
+MAX_PAGES: Final = 64
+"""Pages of a TIFF that are looked at for levels of a pyramid."""
+
+MAX_READER_BYTES: Final = 4 << 30
+"""Address space of the process that reads an image or slide for us."""
+
+MAX_READ_SECONDS: Final = 120.0
+"""For opening a slide or reading one region; 2048² pixels of JPEG 2000 take 3."""
+
 MPP_RANGE: Final = (0.05, 20.0)
 """µm per pixel that a light microscope can give, from an oil lens to a macro view."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from matplotlib.figure import Figure
 
 from seunet.errors import InputError
 from seunet.evaluation.pages import Heading, Picture, Table, Text, as_html, as_markdown
 from seunet.evaluation.paper_numbers import PAPER
 from seunet.evaluation.protocol import jobs, read_protocol, slug
-from seunet.evaluation.reproduce import Interrupted, reproduce
-from seunet.evaluation.reproduce_page import best_heads, row_names, spread, systems_table
+from seunet.evaluation.reproduce import Interrupted, read_measured, reproduce
+from seunet.evaluation.reproduce_page import best_heads, page, row_names, spread, systems_table
 from tests.support.cli import seunet
 from tests.support.training import ALONE, tiny_file
 
@@ -66,6 +67,9 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     assert len(pictures) >= 6
     assert all((tmp_path / "report" / name).is_file() for name in pictures)
     assert html.count('src="data:image/png;base64,') == len(pictures)
+    protocol = read_protocol(protocol_file)
+    again = page(protocol, read_measured(protocol, tmp_path / "report"), tmp_path / "report" / "figures")
+    assert as_markdown(again, tmp_path / "report") == text
     before = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.json*")}
     assert seunet("reproduce", protocol_file, "-o", tmp_path / "report", "--no-progress").code == 0
     after = {path: path.read_bytes() for path in before}
@@ -144,7 +148,8 @@ def test_a_page_is_the_same_in_markdown_and_html(tmp_path: Path) -> None:
     picture = tmp_path / "figures" / "a.png"
     picture.parent.mkdir()
     picture.write_bytes(b"png")
-    blocks = [Heading("A < B", 1), Text("`x` is **bold** *s*"), Table(["a", "b"], [["1", "2"]]), Picture(picture, "It")]
+    shown = Picture(picture, "It", Figure)
+    blocks = [Heading("A < B", 1), Text("`x` is **bold** *s*"), Table(["a", "b"], [["1", "2"]]), shown]
     text, html = as_markdown(blocks, tmp_path), as_html("A < B", blocks)
     assert text == "# A < B\n\n`x` is **bold** *s*\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n![It](figures/a.png)\n\n*It*\n"
     for part in (

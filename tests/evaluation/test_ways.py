@@ -9,7 +9,7 @@ import torch
 
 from seunet.errors import InputError
 from seunet.evaluation import ways
-from seunet.evaluation.ways import blind, damped, head_logits, oracle, pyramid, told, ways_of_predicting
+from seunet.evaluation.ways import blind, head_logits, oracle, pyramid, told, ways_of_predicting
 from seunet.maths.fusion import fuse
 from seunet.maths.rescaling import rescale
 from seunet.models.gaussian import SEUNet
@@ -28,7 +28,7 @@ def image() -> torch.Tensor:
     return band_limited(1, 37).sigmoid()
 
 
-@pytest.mark.parametrize("way", [told, damped, oracle])
+@pytest.mark.parametrize("way", [told, oracle])
 def test_at_the_training_scale_being_told_changes_nothing(way: ways.Predict, model: ScaleUNet, image: torch.Tensor):
     with torch.inference_mode():
         assert torch.equal(way(model, 1.0)(image), blind(model, 1.0)(image))
@@ -38,14 +38,6 @@ def test_told_is_the_model_at_that_scale(model: ScaleUNet, image: torch.Tensor) 
     assert isinstance(model, SEUNet)
     with torch.inference_mode():
         assert torch.equal(told(model, 2.0)(image), model.at_scale(2.0)(image).softmax(2))
-
-
-@pytest.mark.parametrize(("scale", "factor"), [(0.25, 0.5), (0.64, 0.8), (2.0, 2.0)])
-def test_damped_is_told_the_root_of_a_small_scale(
-    scale: float, factor: float, model: ScaleUNet, image: torch.Tensor
-) -> None:
-    with torch.inference_mode():
-        assert torch.equal(damped(model, scale)(image), told(model, factor)(image))
 
 
 def test_the_oracle_predicts_at_the_training_scale_and_answers_at_the_test_scale(model: ScaleUNet) -> None:

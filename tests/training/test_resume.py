@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import seunet
+from seunet.errors import InputError
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.config import TrainingConfig
 from tests.support.training import (
@@ -130,6 +132,21 @@ def test_the_best_weights_are_a_model_folder_that_loads(nuclei: Path, tmp_path: 
     state = model.state_dict()
     assert {f"model/{name}" for name in state} == set(weights.tensors)
     assert all(bool((weights.tensors[f"model/{name}"] == value).all()) for name, value in state.items())
+
+
+def test_a_run_can_begin_with_the_weights_of_another_and_is_then_another_run(nuclei: Path, tmp_path: Path) -> None:
+    train_alone(tiny_config(nuclei), tmp_path / "first")
+    start = str(tmp_path / "first" / "model")
+    config = tiny_config(nuclei, start=start, recipe__learning_rate=1e-9)
+    train_alone(config, tmp_path / "second")
+    first, second = (dict(seunet.load(tmp_path / name / "model").named_parameters()) for name in ("first", "second"))
+    assert all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
+    fresh = tiny_config(nuclei, recipe__learning_rate=1e-9)
+    with pytest.raises(InputError, match="`start` is left out, the run was started with"):
+        train_alone(fresh, tmp_path / "second", resume=True)
+    other = tiny_config(nuclei, start=start, model__widths=[5, 15])
+    with pytest.raises(InputError, match=r"a seunet whose `widths` is \[5, 10\], not \[5, 15\]"):
+        train_alone(other, tmp_path / "third")
 
 
 @pytest.fixture(scope="module")

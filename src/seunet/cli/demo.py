@@ -1,86 +1,70 @@
-"""`seunet demo`: one picture that shows what scale equivariance is, on a real tissue image."""
+"""`seunet demo`: a real tissue image at three magnifications, told nothing about any of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from seunet.atomic import atomic_path
 from seunet.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    import numpy as np
+    from numpy.typing import NDArray
 
-    from seunet.evaluation.scale_matching import FilterStudy, ScaleMatch
+PAGE: Final = "demo.html"
+TITLE: Final = "One image, three magnifications"
+SOURCE: Final = (
+    "A real tissue image (scikit-image's *immunohistochemistry*: colon, haematoxylin and DAB, a stain the model has "
+    "never seen) at half, once and twice its size. The model `nuclei` that ships with the package is told nothing "
+    "about the magnification; its heads, which share their weights and differ in the size of their filters, carry it."
+)
+OUT = typer.Option("-o", "--out", "--output", metavar="OUT", help="Folder for the page.")
+MODEL = typer.Option("-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")
 
-PICTURE: Final = "filters-and-equivariance.png"
-_CROP_PX: Final = 256
-_TOLD_SCALES: Final = (0.5, 2.0)
 
-
-def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Folder for the picture.")] = Path(
-        "out/demo"
-    ),
-) -> None:
-    """Draw multi-scale filters and how they match on a rescaled tissue image.
+def demo(out: Annotated[Path, OUT] = Path("out/demo"), model: Annotated[str, MODEL] = "nuclei") -> None:
+    """Segment a real tissue image at three magnifications and write one page to look at.
 
     Example: seunet demo -o out/demo
     """
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file, but -o takes a folder; choose another name")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, but -o takes a folder; choose another name")
     image = tissue_image()
 
-    from seunet.evaluation.filters_figure import HEIGHT_PX, WIDTH_PX, filters_figure, save_png
-    from seunet.evaluation.scale_matching import filter_study
+    from seunet.atomic import write_text
+    from seunet.evaluation.pages import as_html, write_pictures
+    from seunet.inference.demonstration import at_scales, counts_table, page
+    from seunet.models.files import load
 
-    # Opened before the work, so that a place that cannot be written is told at once.
-    with atomic_path(output / PICTURE) as part:
-        study = filter_study(image)
-        save_png(filters_figure(study), part)
-    print(f"{output / PICTURE}  ({WIDTH_PX}×{HEIGHT_PX} px)")
-    print(explanation(study))
+    shown = at_scales(image, load(model))
+    blocks = page(TITLE, SOURCE, shown, out / "figures")
+    write_pictures(blocks)
+    write_text(out / PAGE, as_html(TITLE, blocks))
+    table = counts_table(shown)
+    print(aligned([table.header, *table.rows]))
+    print(f"\n{out / PAGE}")
 
 
-def tissue_image() -> Tensor:
-    """The middle of scikit-image's immunohistochemistry image, real tissue stained with haematoxylin: uint8 [H, W, 3].
-
-    A quarter of it: the whole one is four times the work, and its matrices look the same.
-    """
+def tissue_image() -> NDArray[np.uint8]:
+    """scikit-image's immunohistochemistry image: uint8 [512, 512, 3]."""
     try:
         from skimage.data import immunohistochemistry
     except ImportError as error:
         raise InputError("the demo's image needs scikit-image; pip install 'seunet[demo]'") from error
-    import torch
-
-    whole = torch.from_numpy(immunohistochemistry())  # type: ignore[no-untyped-call]
-    top, left = ((size - _CROP_PX) // 2 for size in whole.shape[:2])
-    return whole[top : top + _CROP_PX, left : left + _CROP_PX]
+    image: NDArray[np.uint8] = immunohistochemistry()  # type: ignore[no-untyped-call]
+    return image
 
 
-def explanation(study: FilterStudy) -> str:
-    """What a newcomer sees in the picture, in plain lines."""
-    told = [match for match in study.matches if match.scale in _TOLD_SCALES]
-    return "\n".join(
-        [
-            "",
-            f"Top row: one filter at {len(study.sigmas)} sizes. The weights are the same, only σ differs.",
-            f"Below: the image rescaled by s ({len(study.matches)} values) and filtered with every σ. A matrix has",
-            "the error between filter-then-rescale and rescale-then-filter. It is lowest where the ratio of the",
-            "two σ is s, or near it if no pair has that ratio:",
-            *(_match_line(match) for match in told),
-            "SEUNet runs all σ side by side with shared weights, so that one of them fits when the",
-            "magnification changes.",
-        ]
-    )
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """The rows as columns of text.
 
-
-def _match_line(match: ScaleMatch) -> str:
-    row, column = match.best
-    original, rescaled = (f"{match.sigmas[k]:g}" for k in (row, column))
-    return (
-        f"  s = {match.scale:g}: σ {original} on the original and σ {rescaled} on the rescaled image match best, "
-        f"error {match.errors[row, column]:.2%}; with σ {original} on both it is {match.errors[row, row]:.2%}"
-    )
+    >>> print(aligned([["", "a"], ["long", "1"]]))
+          a
+    long  1
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)

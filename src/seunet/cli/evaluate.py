@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seunet.evaluation.evaluate import Settings
     from seunet.models.skeleton import ScaleUNet
 
-MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, e.g. runs/nuclei/model.")
+MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
 DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
@@ -30,7 +30,6 @@ SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; defa
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
 ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
 TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
-DAMPED = typer.Option(False, "--damped", help="Also told the scale with σ × √s below 1, where σ × s is no filter.")
 ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
 PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
@@ -49,7 +48,6 @@ def evaluate(
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
     told: bool = TOLD,
-    damped: bool = DAMPED,
     oracle: bool = ORACLE,
     pyramid: bool = PYRAMID,
     panels: bool = PANELS,
@@ -66,7 +64,7 @@ def evaluate(
     from seunet.maths.fusion import FUSIONS as KNOWN_FUSIONS
     from seunet.models.files import load
 
-    extra = {"told": told, "damped": damped, "oracle": oracle, "pyramid": pyramid}
+    extra = {"told": told, "oracle": oracle, "pyramid": pyramid}
     settings = Settings(
         split=split,
         images=names(images),

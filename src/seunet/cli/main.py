@@ -20,8 +20,10 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
+from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
+from seunet.cli.segment import segment
 from seunet.cli.train import train
 from seunet.errors import SeunetError
 from seunet.memory import keep_freed_memory
@@ -55,10 +57,12 @@ def options(
 
 
 app.command()(demo)
+app.command()(segment)
 app.command()(train)
 app.command()(reproduce)
 app.command()(evaluate)
 app.command()(equivariance)
+app.command()(info)
 
 
 class Terminated(BaseException):

@@ -16,7 +16,7 @@ SOURCE = typer.Argument(..., readable=False, metavar="SOURCE", help="An evaluati
 LOG = typer.Argument(..., readable=False, metavar="LOG", help="The log.jsonl of a training run.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="PNG", help="The picture.")
 ROW = typer.Option(None, "--row", metavar="NAME", help="Which row of each report, e.g. p_dist; default: p_ens.")
-WAY = typer.Option("blind", "--way", metavar="blind|told|damped|oracle|pyramid", help="Which way of predicting.")
+WAY = typer.Option("blind", "--way", metavar="blind|told|oracle|pyramid", help="Which way of predicting.")
 LABELS = typer.Option(None, "--labels", metavar="NAME,…", help="A name for each report.")
 TITLE = typer.Option(None, "--title", help="Default: what the file says.")
 
@@ -102,3 +102,29 @@ def _write(out: Path, draw: Callable[[], None]) -> None:
         raise InputError(f"{out}: is a folder; give a name for the picture, e.g. {out / 'curves.png'}")
     draw()
     print(out)
+
+
+@app.command("filters")
+def filters(out: Path = OUT) -> None:
+    """What scale equivariance is: filters of many sizes on a real tissue image and on its rescaled copies.
+
+    Example: seunet plot filters -o filters.png
+    """
+    from seunet.cli.demo import tissue_image
+
+    # A quarter of the image: the whole one is four times the work, and its matrices look the same.
+    middle = slice(128, 384)
+    image = tissue_image()[middle, middle].copy()
+
+    import torch
+
+    from seunet.atomic import atomic_path
+    from seunet.evaluation.filters_figure import HEIGHT_PX, WIDTH_PX, filters_figure, save_png
+    from seunet.evaluation.scale_matching import explanation, filter_study
+
+    # Opened before the work, so that a place that cannot be written is told at once.
+    with atomic_path(out) as part:
+        study = filter_study(torch.from_numpy(image))
+        save_png(filters_figure(study), part)
+    print(f"{out}  ({WIDTH_PX}×{HEIGHT_PX} px)")
+    print(explanation(study))

@@ -29,7 +29,7 @@ def reproduce(
     Example: seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu
     """
     from seunet.atomic import write_text
-    from seunet.evaluation.pages import as_html, as_markdown
+    from seunet.evaluation.pages import as_html, as_markdown, write_pictures
     from seunet.evaluation.protocol import read_protocol
     from seunet.evaluation.reproduce import Interrupted
     from seunet.evaluation.reproduce import reproduce as run
@@ -53,6 +53,7 @@ def reproduce(
         print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; the same command goes on: {out}")
         raise typer.Exit(stop.exit_code)
     blocks = page(protocol, result, out / "figures")
+    write_pictures(blocks)
     write_text(out / "report.md", as_markdown(blocks, out))
     write_text(out / "report.html", as_html(protocol.title, blocks))
     print(f"{len(result)} models: {out / 'report.html'}")

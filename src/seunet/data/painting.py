@@ -61,11 +61,11 @@ def paint_regions(regions: Sequence[Region], name: str, height: int, width: int,
     return Painted(instances, counts, _sentences(counts, short, unseen))
 
 
-def check_mpp(mpp: float, where: str) -> float:
+def check_mpp(mpp: float, where: str, remedy: str = "pass --mpp with the right value") -> float:
     """`mpp` if a light microscope can have taken it."""
     low, high = MPP_RANGE
     if not low <= mpp <= high:
-        raise InputError(f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; pass --mpp with the right value")
+        raise InputError(f"{where}: {mpp:g} µm per pixel is outside {low:g}–{high:g}; {remedy}")
     return mpp
 
 

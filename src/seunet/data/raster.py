@@ -14,7 +14,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def pixel_sha256(pixels: IntArray) -> str:
 def decode_rgb(data: bytes, name: str) -> Decoded:
     """An 8-bit RGB image [height, width, 3] from PNG, TIFF or JPEG bytes."""
     with _opened(data, name) as image:
-        depth = _bits(image)
+        depth = stored_bits(image)
         if depth > 8:
             raise InputError(f"{name}: {depth} bits a channel; convert it to 8-bit RGB first")
         if image.mode == "RGB":
@@ -111,7 +111,7 @@ def decode_rgb(data: bytes, name: str) -> Decoded:
         if image.mode == "P" and "transparency" not in image.info:
             _pixels(image, name)
             return Decoded(np.asarray(image.convert("RGB")), ["palette expanded to RGB"])
-        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first")
+        raise InputError(f"{name}: colour mode {mode_name(image.mode)}; an H&E image is 8-bit RGB: convert it first")
 
 
 def decode_codes(data: bytes, name: str) -> Decoded:
@@ -130,9 +130,9 @@ def decode_codes(data: bytes, name: str) -> Decoded:
             return Decoded(pixels, [])
         if image.mode in ("RGB", "RGBA"):
             pixels = _pixels(image, name)
-            if image.mode == "RGB" and _bits(image) == 8 and (pixels == pixels[..., :1]).all():
+            if image.mode == "RGB" and stored_bits(image) == 8 and (pixels == pixels[..., :1]).all():
                 return Decoded(np.ascontiguousarray(pixels[..., 0]), ["three equal channels read as one"])
-        raise InputError(f"{name}: colour mode {_mode_name(image.mode)}; a mask has one channel of whole-number codes")
+        raise InputError(f"{name}: colour mode {mode_name(image.mode)}; a mask has one channel of whole-number codes")
 
 
 def encode_png(pixels: IntArray, palette: Sequence[Sequence[int]] | None = None) -> bytes:
@@ -154,36 +154,49 @@ def image_size(data: bytes, name: str) -> tuple[int, int]:
 def _opened(data: bytes, name: str) -> Image.Image:
     if data[:4] == b"PK\x03\x04":
         raise InputError(f"{name}: is a zip archive; extract it first")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of what is checked, and refused, below
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
-            frames = getattr(image, "n_frames", 1)
-    except Image.DecompressionBombError as error:
-        raise InputError(f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images") from error
-    except DECODE_FAULTS as error:
-        raise InputError(f"{name}: not a readable PNG, TIFF or JPEG ({_reason(error)}); export it again") from error
-    width, height = image.size
-    if width * height > MAX_IMAGE_PIXELS:
-        raise InputError(
-            f"{name}: {width}×{height} is more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images"
-        )
+    image, frames = open_raster(io.BytesIO(data), name)
     if frames > 1:
         raise InputError(f"{name}: holds {frames} pages; save the one that is meant as a file of its own")
     return image
 
 
-def _pixels(image: Image.Image, name: str) -> IntArray:
+def open_raster(file: BinaryIO, name: str, formats: Sequence[str] = FORMATS) -> tuple[Image.Image, int]:
+    """The checked header of an image that is not too large, and its number of pages; no pixel is decoded yet."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of what is checked, and refused, below
+            image = Image.open(file, formats=tuple(formats))
+            frames = getattr(image, "n_frames", 1)
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images") from error
+    except DECODE_FAULTS as error:
+        raise InputError(
+            f"{name}: not a readable PNG, TIFF or JPEG ({fault_reason(error)}); export it again"
+        ) from error
+    width, height = image.size
+    if width * height > MAX_IMAGE_PIXELS:
+        raise InputError(
+            f"{name}: {width}×{height} is more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images"
+        )
+    return image, frames
+
+
+def load_raster(image: Image.Image, name: str) -> None:
+    """Decode the pixels of an open image."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             image.load()
     except DECODE_FAULTS as error:
-        raise InputError(f"{name}: broken or cut short ({_reason(error)}); copy or download it again") from error
+        raise InputError(f"{name}: broken or cut short ({fault_reason(error)}); copy or download it again") from error
+
+
+def _pixels(image: Image.Image, name: str) -> IntArray:
+    load_raster(image, name)
     return np.array(image)
 
 
-def _bits(image: Image.Image) -> int:
+def stored_bits(image: Image.Image) -> int:
     """Bits of a channel as stored: Pillow cuts 16-bit RGB to 8 without a word, but its raw mode tells."""
     tile = getattr(image, "tile", None)
     raw = str(tile[0]) if tile else ""
@@ -192,7 +205,8 @@ def _bits(image: Image.Image) -> int:
     return 32 if image.mode == "F" else 8
 
 
-def _mode_name(mode: str) -> str:
+def mode_name(mode: str) -> str:
+    """A mode of Pillow in words."""
     names = {
         "L": "grey",
         "LA": "grey with alpha",
@@ -204,6 +218,7 @@ def _mode_name(mode: str) -> str:
     return names.get(mode, mode)
 
 
-def _reason(error: BaseException) -> str:
+def fault_reason(error: BaseException) -> str:
+    """What a decoder said, short and on one line; its kind where that is all there is."""
     text = " ".join(str(error).split())
     return text[:120] if text and "0x" not in text else type(error).__name__

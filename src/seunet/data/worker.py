@@ -9,11 +9,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
-from typing import BinaryIO
 
+from seunet.data.confined import confine, serve
 from seunet.data.jobs import prepare_image
 from seunet.errors import SeunetError
 
@@ -28,24 +27,11 @@ def answer(line: bytes) -> dict[str, object]:
         return {"fault": "needs more memory than one image may take", "exit_code": 4}
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer until the parent closes the pipe."""
-    for line in requests:
-        reply = answer(line)
-        reply["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        replies.write(json.dumps(reply).encode() + b"\n")
-        replies.flush()
-
-
 def main() -> None:
-    """Entry point: cap memory, keep the reply pipe to ourselves, serve."""
-    limit = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Entry point."""
+    replies = confine(int(sys.argv[1]))
     _die_with_parent(int(sys.argv[2]))
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
-    serve(sys.stdin.buffer, replies)
+    serve(replies, answer)
 
 
 def _die_with_parent(parent: int) -> None:

@@ -53,7 +53,7 @@ def own_curves(document: dict[str, Any]) -> list[Curve]:
         main = row_of(document, way, main_row(document, way))
         curves.append(Curve(main["label"], scales, main["ious"], strong, 2.6))
         best = [row for row in document["scores"] if row["way"] == way and row["row"] == BEST_HEAD]
-        if best and way in ("blind", "told", "damped"):
+        if best and way in ("blind", "told"):
             curves.append(Curve(best[0]["label"], scales, best[0]["ious"], strong, 1.8, ":"))
     return curves
 

@@ -173,4 +173,4 @@ class _Run:
         side = scaled_size(self.windows.size_px, scale)
         work = sum((side * factor) ** 2 for factor in factors)
         # Filters grow with σ: their share of the work is about a half at s = 1.
-        return round(work * (0.5 + 0.5 * scale) if way.name in ("told", "damped") else work)
+        return round(work * (0.5 + 0.5 * scale) if way.name == "told" else work)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,23 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file and what it shows."""
+    """A PNG file, what it shows, and how it is drawn."""
 
     path: Path
     caption: str
+    draw: Callable[[], Figure]
 
 
 Block = Heading | Text | Table | Picture
+
+
+def write_pictures(blocks: Iterable[Block]) -> None:
+    """Draw every picture of a page; its HTML has them inside."""
+    from seunet.evaluation.drawing import write_png
+
+    for block in blocks:
+        if isinstance(block, Picture):
+            write_png(block.draw(), block.path)
 
 
 def as_markdown(blocks: Iterable[Block], beside: Path) -> str:
@@ -55,7 +68,7 @@ def _markdown(block: Block, beside: Path) -> str:
         case Table(header, rows):
             lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
             return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-        case Picture(path, caption):
+        case Picture(path, caption, _):
             return f"![{caption}]({path.relative_to(beside).as_posix()})\n\n*{caption}*"
 
 
@@ -94,7 +107,7 @@ def _html(block: Block) -> str:
             top = "".join(f"<th>{_inline(cell)}</th>" for cell in header)
             body = "\n".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in rows)
             return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
-        case Picture(path, caption):
+        case Picture(path, caption, _):
             data = base64.b64encode(path.read_bytes()).decode()
             text = _inline(caption)
             alt = html.escape(caption, quote=True)

@@ -21,6 +21,7 @@ from seunet.evaluation import equivariance_report
 from seunet.evaluation.equivariance_report import measure_equivariance
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs
+from seunet.evaluation.report_folder import read_report
 from seunet.models.files import load
 from seunet.settings import to_yaml
 from seunet.training.loop import train
@@ -106,6 +107,23 @@ def reproduce(
         except _StoppedError:
             return Interrupted(job)
     return measured
+
+
+def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
+    """What `reproduce` left in OUT, read again: reports are made from it alone."""
+    return [
+        Measured(
+            job,
+            RunFolder(out / "runs" / job.folder_name),
+            read_report(out / "measured" / job.folder_name / "evaluation.json", "evaluation"),
+            _equivariance_report(out / "measured" / job.folder_name, job),
+        )
+        for job in jobs(protocol)
+    ]
+
+
+def _equivariance_report(folder: Path, job: Job) -> dict[str, Any] | None:
+    return read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None
 
 
 def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from seunet.evaluation.curves_figure import Curve, curves_figure, main_row, row_of
-from seunet.evaluation.drawing import COLORS, write_png
+from seunet.evaluation.drawing import COLORS
 from seunet.evaluation.equivariance_report import VARIANTS
 from seunet.evaluation.errors_figure import errors_figure
 from seunet.evaluation.learning_figure import training_curves
@@ -33,7 +36,7 @@ WAY_NAMES = {
 
 
 def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> list[Block]:
-    """All of it; pictures are written to `figures`."""
+    """All of it; the pictures belong in `figures`."""
     paper = PAPER[protocol.paper]
     first = measured[0].evaluation
     return [
@@ -178,14 +181,19 @@ def _curves(measured: Sequence[Measured], figures: Path) -> list[Block]:
     """All systems as trained; then each way of predicting of the models that have several."""
     firsts = [seeds[0] for seeds in grouped(measured).values()]
     metric = metric_name(firsts[0].evaluation)
-    lines = [_curve(one, "blind", place) for place, one in enumerate(firsts)]
-    write_png(curves_figure(lines, metric, "Not told the scale"), figures / "curves.png")
+    alone = [_curve(one, "blind", place) for place, one in enumerate(firsts)]
+    blocks: list[Block] = [
+        Picture(
+            figures / "curves.png",
+            "Every system as it was trained, not told the scale.",
+            partial(curves_figure, alone, metric, "Not told the scale"),
+        )
+    ]
     pairs = [(one, way) for one in firsts for way in one.evaluation["arguments"]["ways"] if len(one.job.ways) > 1]
-    blocks: list[Block] = [Picture(figures / "curves.png", "Every system as it was trained, not told the scale.")]
     if pairs:
         lines = [_curve(one, way, place) for place, (one, way) in enumerate(pairs)]
-        write_png(curves_figure(lines, metric, "Told and not told"), figures / "ways.png")
-        blocks.append(Picture(figures / "ways.png", "What knowing the scale is worth, and to whom."))
+        draw = partial(curves_figure, lines, metric, "Told and not told")
+        blocks.append(Picture(figures / "ways.png", "What knowing the scale is worth, and to whom.", draw))
     return blocks
 
 
@@ -217,8 +225,8 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
         )
         if reports[0]["model"]["heads"] > 1:
             path = figures / f"equivariance-{slug(name)}.png"
-            write_png(errors_figure(reports[0], VARIANTS[0]), path)
-            pictures.append(Picture(path, f"{name}: error between every two heads at several scales (Appendix D)."))
+            caption = f"{name}: error between every two heads at several scales (Appendix D)."
+            pictures.append(Picture(path, caption, partial(errors_figure, reports[0], VARIANTS[0])))
     header = ["system", "σ-matched heads", "same head", "best pair", "σ-matched, without the mean of each map", "paper"]
     text = "Squared error ratio of the logits of the last layer, mean over the 16 scales other than 1."
     return [Heading("Equivariance error"), Text(text), Table(header, lines), *pictures] if lines else []
@@ -230,21 +238,25 @@ def _sigma_figures(measured: Sequence[Measured], figures: Path) -> list[Block]:
         sigma = seeds[0].evaluation["sigma"]
         if sigma is not None:
             path = figures / f"sigmas-{slug(name)}.png"
-            write_png(sigmas_figure(sigma, f"σ of {name}"), path)
-            blocks.append(Picture(path, f"σ of every layer of {name}, with its bounds (the paper's figure 3)."))
+            caption = f"σ of every layer of {name}, with its bounds (the paper's figure 3)."
+            blocks.append(Picture(path, caption, partial(sigmas_figure, sigma, f"σ of {name}")))
     return [Heading("σ"), *blocks] if blocks else []
 
 
 def _training(measured: Sequence[Measured], figures: Path) -> list[Block]:
     firsts = {name: seeds[0] for name, seeds in grouped(measured).items()}
-    write_png(training_curves({name: one.run.log for name, one in firsts.items()}), figures / "training.png")
-    blocks: list[Block] = [Picture(figures / "training.png", "Loss and IoU on the held-out images.")]
+    draw = partial(training_curves, {name: one.run.log for name, one in firsts.items()})
+    blocks: list[Block] = [Picture(figures / "training.png", "Loss and IoU on the held-out images.", draw)]
     for name, one in firsts.items():
         if one.evaluation["sigma"] is not None:
             path = figures / f"weights-{slug(name)}.png"
-            write_png(training_figure(course(log_rows(one.run.log), str(one.run.log)), name), path)
-            blocks.append(Picture(path, f"{name}: the weights of the heads in the loss, and σ, over time."))
+            caption = f"{name}: the weights of the heads in the loss, and σ, over time."
+            blocks.append(Picture(path, caption, partial(_training_picture, one)))
     return blocks
+
+
+def _training_picture(one: Measured) -> Figure:
+    return training_figure(course(log_rows(one.run.log), str(one.run.log)), one.job.entry.name)
 
 
 def provenance_table(measured: Sequence[Measured]) -> Table:

@@ -23,6 +23,10 @@ APPENDIX_SCALES: Final = (0.25, 0.3, 0.35, 0.42, 0.5, 0.59, 0.71, 0.84, 1.19, 1.
 """The s of Appendix D: steps of 2^¼ without s = 1."""
 
 
+TOLD_SCALES: Final = (0.5, 2.0)
+"""Those that are spoken of in words."""
+
+
 @dataclass(frozen=True)
 class ScaleMatch:
     """Δ_{s,k,k′} at one s, [γ, γ]: row k is the σ on the original image, column k′ the σ on the rescaled one."""
@@ -99,3 +103,29 @@ def filter_study(image: Tensor, scales: Sequence[float] = APPENDIX_SCALES, seed:
     sigmas = tuple(layer.sigmas().tolist())
     matches = tuple(ScaleMatch(scale, sigmas, error_matrix(layer, layer, grey, scale)) for scale in scales)
     return FilterStudy(image, sigmas, layer_filters(layer), matches)
+
+
+def explanation(study: FilterStudy) -> str:
+    """What a newcomer sees in the picture, in plain lines."""
+    told = [match for match in study.matches if match.scale in TOLD_SCALES]
+    return "\n".join(
+        [
+            "",
+            f"Top row: one filter at {len(study.sigmas)} sizes. The weights are the same, only σ differs.",
+            f"Below: the image rescaled by s ({len(study.matches)} values) and filtered with every σ. A matrix has",
+            "the error between filter-then-rescale and rescale-then-filter. It is lowest where the ratio of the",
+            "two σ is s, or near it if no pair has that ratio:",
+            *(_match_line(match) for match in told),
+            "SEUNet runs all σ side by side with shared weights, so that one of them fits when the",
+            "magnification changes.",
+        ]
+    )
+
+
+def _match_line(match: ScaleMatch) -> str:
+    row, column = match.best
+    original, rescaled = (f"{match.sigmas[k]:g}" for k in (row, column))
+    return (
+        f"  s = {match.scale:g}: σ {original} on the original and σ {rescaled} on the rescaled image match best, "
+        f"error {match.errors[row, column]:.2%}; with σ {original} on both it is {match.errors[row, row]:.2%}"
+    )

@@ -6,7 +6,6 @@ alone is done once.  The images are those at the test scale, and so are the prob
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,15 +68,6 @@ def told(model: ScaleUNet, scale: float) -> Predict:
     return blind(model.at_scale(scale), scale)
 
 
-def damped(model: ScaleUNet, scale: float) -> Predict:
-    """Told s, with less faith in small ones: every σ × s above the training scale, × √s below it.
-
-    A Gaussian of less than half a pixel is no filter any more, and a network whose finest groups are none loses more
-    than it gains by the right size.  On two held-out training images √s was the best at s = 0.25, 0.35 and 0.5.
-    """
-    return told(model, scale if scale >= 1 else math.sqrt(scale))
-
-
 def oracle(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
     """Told s: the image is resized to the training scale, the probabilities back.  The ceiling for any model."""
     predict = blind(model, scale)
@@ -119,7 +109,7 @@ def _factors(_model: ScaleUNet) -> tuple[str, ...]:
     return tuple(f"× {factor:g}" for factor in PYRAMID_FACTORS)
 
 
-WAYS: Final = ("blind", "told", "damped", "oracle", "pyramid")
+WAYS: Final = ("blind", "told", "oracle", "pyramid")
 
 
 def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[Way, ...]:
@@ -127,7 +117,6 @@ def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[W
     known = {
         "blind": Way("blind", "", _own_heads, blind),
         "told": Way("told", "told, ", _own_heads, told),
-        "damped": Way("damped", "told √s, ", _own_heads, damped),
         "oracle": Way("oracle", "oracle resize, ", _own_heads, partial(oracle, antialias=antialias)),
         "pyramid": Way("pyramid", "pyramid, ", _factors, partial(pyramid, antialias=antialias)),
     }

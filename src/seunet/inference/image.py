@@ -71,7 +71,7 @@ class ArrayImage:
     def __init__(self, pixels: RgbArray, mpp: Mpp | None = None, name: str = "image") -> None:
         height_px, width_px = pixels.shape[:2]
         self.name, self.format, self.mpp = name, "array", mpp
-        self.levels = (Level(width_px, height_px, 1.0),)
+        self.levels: tuple[Level, ...] = (Level(width_px, height_px, 1.0),)
         self.bounds = Bounds(0, 0, width_px, height_px)
         self.warnings: tuple[str, ...] = ()
         self.properties: dict[str, Any] = {}

@@ -17,6 +17,18 @@ from seunet.errors import StorageError
 Bytes2d = NDArray[np.uint8]
 
 
+class ArrayPlane:
+    """A plane that fits in memory, to be read from."""
+
+    def __init__(self, codes: Bytes2d) -> None:
+        self.codes = codes
+        self.height_px, self.width_px = codes.shape
+
+    def read(self, y: int, x: int, height_px: int, width_px: int) -> Bytes2d:
+        """The block at row `y`, column `x`, cut to the plane."""
+        return self.codes[y : y + height_px, x : x + width_px]
+
+
 class Plane:
     """`height_px` × `width_px` bytes in a file, row after row; what was never written is 0."""
 

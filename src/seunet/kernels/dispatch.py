@@ -57,6 +57,7 @@ def jet_convolution(
     discretisation: str = "sampled",
     affine: Tensor | None = None,
     relu: bool = False,
+    rows: slice | None = None,
 ) -> Tensor:
     r"""y_k = Σ_ij α_ij (G^ij(σ_k) ⋆ f_k), then optionally max(a_k·y_k + b_k, 0).
 
@@ -68,19 +69,20 @@ def jet_convolution(
         discretisation: see `maths.gaussian`.
         affine: a and b as [2, scales, C_out]: a norm with frozen statistics.
         relu: whether max(·, 0) follows.
+        rows: the rows of the result that are wanted; all of them if None.
 
     Returns:
-        [B, scales, C_out, H, W].
+        [B, scales, C_out, H, W], or with fewer rows.
     """
     backend = chosen_backend(image)
     if backend == "numba":
-        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu)
+        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows)
     taps = half_taps(sigma, radii, _order(coefficients), discretisation)
     if backend == "reference":
         result = reference.jet_convolution(image, coefficients, taps)
     else:
         result = separable.jet_convolution(image, coefficients, taps)
-    return affine_relu(result, affine, relu)
+    return affine_relu(result if rows is None else result[..., rows, :], affine, relu)
 
 
 def max_pool(features: Tensor) -> Tensor:
@@ -136,6 +138,7 @@ def _fused(
     discretisation: str,
     affine: Tensor | None,
     relu: bool,
+    rows: slice | None,
 ) -> Tensor:
     from seunet.kernels import fused  # Numba takes a second to import: only where it is used
 
@@ -146,7 +149,7 @@ def _fused(
     if not (torch.is_grad_enabled() and (image.requires_grad or coefficients.requires_grad or sigma.requires_grad)):
         taps = _frozen_taps(tuple(sigma.tolist()), radii, order, discretisation, dtype)
         folded = None if affine is None else affine.to(dtype).contiguous()
-        return fused.convolve(source, fused.Filters(taps, radii), weights, folded, relu).to(image.dtype)
+        return fused.convolve(source, fused.Filters(taps, radii), weights, folded, relu, rows).to(image.dtype)
 
     taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
 
@@ -156,4 +159,4 @@ def _fused(
     result: Tensor = fused.FusedJetConvolution.apply(  # type: ignore[no-untyped-call]
         source, weights, sigma, taps, radii, slopes
     )
-    return affine_relu(result, affine, relu).to(image.dtype)
+    return affine_relu(result if rows is None else result[..., rows, :], affine, relu).to(image.dtype)

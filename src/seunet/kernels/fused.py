@@ -89,6 +89,8 @@ def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands
         tasks.JOB_OUT: outputs,
         tasks.JOB_HEIGHT: height,
         tasks.JOB_WIDTH: width,
+        tasks.JOB_FIRST_ROW: 0,
+        tasks.JOB_ROWS: height,
         tasks.JOB_ORDERS: filters.order + 1,
         tasks.JOB_BLOCK: _BLOCK,
         tasks.JOB_STRIP: strip,
@@ -98,10 +100,21 @@ def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands
     }
 
 
-def convolve(image: Tensor, filters: Filters, coefficients: Tensor, affine: Tensor | None, relu: bool) -> Tensor:
-    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.  `affine` is [2, scales, C_out]."""
+def convolve(
+    image: Tensor,
+    filters: Filters,
+    coefficients: Tensor,
+    affine: Tensor | None,
+    relu: bool,
+    rows: slice | None = None,
+) -> Tensor:
+    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.  `affine` is [2, scales, C_out].
+
+    With `rows`, these rows of the result alone: [B, scales, C_out, rows, W].
+    """
     batch, _, channels, height, width = image.shape
-    scales, outputs, dtype = len(filters.radii), coefficients.shape[2], image.dtype
+    first, last, _ = (rows or slice(None)).indices(height)
+    scales, outputs, dtype, height = len(filters.radii), coefficients.shape[2], image.dtype, max(0, last - first)
     result = image.new_empty(batch, scales, outputs, height, width)
     orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
     wide = min(_BLOCK, round_up(width, lanes))
@@ -110,13 +123,16 @@ def convolve(image: Tensor, filters: Filters, coefficients: Tensor, affine: Tens
     bands = _bands(batch, scales, height)
     tallest = -(-height // bands)
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
-    rows = strip + 2 * reach
+    strip_rows = strip + 2 * reach
     floats = (
         (round_up(wide + 2 * reach, lanes) + lanes)
-        + orders * rows * wide * (1 if strip >= tallest else channels)
+        + orders * strip_rows * wide * (1 if strip >= tallest else channels)
         + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
     )
     job = _common_job(image, filters, outputs, strip, bands) | {
+        tasks.JOB_TASKS: batch * scales * bands if height * width else 0,
+        tasks.JOB_FIRST_ROW: first,
+        tasks.JOB_ROWS: height,
         tasks.JOB_RESULT: result.data_ptr(),
         tasks.JOB_MATRIX: matrix.data_ptr(),
         tasks.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),

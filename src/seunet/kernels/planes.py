@@ -114,14 +114,16 @@ def upsample_plane(
     """
     lanes = lane_count(small)
     room = round_up(width + 2, lanes) + lanes
-    large_row = offset(row, room)
+    large_row, far_row = offset(row, room), offset(row, 3 * room)
     for y in range(large_height):
         j = min(y, 2 * height - 1) // 2
         near, far = j, j - 1 if min(y, 2 * height - 1) % 2 == 0 else j + 1
         far = min(max(far, 0), height - 1)
         # Row i of the plane is at row[i + 1], with its edges repeated on both sides.
+        # Blended in the buffer, in whole vectors to beyond its end: a pixel's rounding must not depend on its column.
         copy_row(small, near * width, row, 1, width)
-        blend_row(small, far * width, 0.25, 0.75, row, 1, width)
+        copy_row(small, far * width, far_row, 0, width)
+        blend_row(far_row, 0, 0.25, 0.75, row, 1, round_up(width, lanes))
         row[0], row[width + 1] = row[1], row[width]
         for i in range(0, width, lanes):
             centre = multiply(vector_of(row, 0.75), load(row, i + 1))

@@ -42,6 +42,8 @@ from seunet.kernels.strips import (
     JOB_OUT,
     JOB_HEIGHT,
     JOB_WIDTH,
+    JOB_FIRST_ROW,
+    JOB_ROWS,
     JOB_ORDERS,
     JOB_BLOCK,
     JOB_STRIP,
@@ -60,16 +62,16 @@ from seunet.kernels.strips import (
     JOB_SIGMA_GRADIENT,
     JOB_SPREAD,
     JOB_LENGTH,
-) = range(29)
+) = range(31)
 
 
 @jit
 def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
     """The rows begin … end, image and scale of a task.  The widest filters go first: the team ends together."""
-    bands, batch, height = job[JOB_BANDS], job[JOB_BATCH], job[JOB_HEIGHT]
+    bands, batch, first, rows = job[JOB_BANDS], job[JOB_BATCH], job[JOB_FIRST_ROW], job[JOB_ROWS]
     band = task % bands
     scale = job[JOB_SCALES] - 1 - task // (bands * batch)
-    return band * height // bands, (band + 1) * height // bands, task // bands % batch, scale
+    return first + band * rows // bands, first + (band + 1) * rows // bands, task // bands % batch, scale
 
 
 @jit
@@ -113,7 +115,7 @@ def forward_task(
                 filter_rows_vertically(here, block, count, bank, offset(jets, channel * apart), channels * apart)
             mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, count * block.stride, mixed, apart)
             for output in range(outputs):
-                at = ((output_planes + output) * height + top) * width + left
+                at = ((output_planes + output) * job[JOB_ROWS] + top - job[JOB_FIRST_ROW]) * width + left
                 scale_at = scale * outputs + output if job[JOB_AFFINE] != 0 else -1
                 shift_at = (scales + scale) * outputs + output
                 write_rows(

@@ -132,11 +132,16 @@ class GaussianConv2d(nn.Module):
             largest = self.bounds.midpoints if self.mode == "fixed" else tuple(sigma.tolist())
         return [filter_radius(value, self.truncation) for value in largest]
 
-    def forward(self, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
-        """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`)."""
+    def forward(
+        self, features: Tensor, affine: Tensor | None = None, relu: bool = False, rows: slice | None = None
+    ) -> Tensor:
+        """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`).
+
+        `rows`: those of the result that are wanted, where what is above and below them is there to be looked at.
+        """
         features = self._checked(features)
-        sigma = self.sigmas()
-        return jet_convolution(features, self.coefficients, sigma, self.radii(sigma), self.discretisation, affine, relu)
+        sigma, alpha = self.sigmas(), self.coefficients
+        return jet_convolution(features, alpha, sigma, self.radii(sigma), self.discretisation, affine, relu, rows)
 
     def _checked(self, features: Tensor) -> Tensor:
         axes = "channels" if self.lifting else "scales, channels"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from typing import Final
 
 import torch
@@ -27,8 +29,21 @@ def confidence(probabilities: Tensor) -> Tensor:
     return largest - runner_up
 
 
+def softmax_in_order(values: Tensor, dim: int) -> Tensor:
+    """`values.softmax(dim)`, summed term by term along `dim`.
+
+    Each element has one way of being computed, wherever it lies: an image cut into tiles has the bits of the whole.
+    `softmax` and `sum` treat the rest that fills no vector by other code, which rounds otherwise.
+    """
+    terms = values.unbind(dim)
+    largest = reduce(torch.maximum, terms)
+    raised = [torch.exp(term - largest) for term in terms]
+    total = reduce(add, raised)
+    return torch.stack([term / total for term in raised], dim)
+
+
 def _mean(probabilities: Tensor) -> Tensor:
-    return probabilities.mean(1)
+    return reduce(add, probabilities.unbind(1)) / probabilities.shape[1]
 
 
 def winning_scale(probabilities: Tensor) -> Tensor:
@@ -55,8 +70,9 @@ def _p_dist(probabilities: Tensor) -> Tensor:
 
 
 def _p_ens(probabilities: Tensor) -> Tensor:
-    weights = torch.softmax(confidence(probabilities), dim=1)
-    return (weights[:, :, None] * probabilities).sum(1)
+    weights = softmax_in_order(confidence(probabilities), dim=1)
+    terms = zip(weights.unbind(1), probabilities.unbind(1), strict=True)
+    return reduce(add, [weight[:, None] * term for weight, term in terms])
 
 
 _FUSIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"mean": _mean, "p_dist": _p_dist, "p_ens": _p_ens}

@@ -13,6 +13,7 @@ from seunet.data.manifest import Manifest
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.models.card import ModelCard
+from seunet.models.files import load
 from seunet.models.registry import create_model
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.checkpoint import read_checkpoint, restore_model
@@ -37,6 +38,20 @@ def make_model(config: TrainingConfig, manifest: Manifest) -> ScaleUNet:
             module.synced = config.recipe.sync_norm
     model.card = card_of(manifest, classes)
     return model
+
+
+def begin_with(model: ScaleUNet, name_or_folder: str) -> None:
+    """Give `model` the weights of a trained one of the same kind; σ and running statistics are among them."""
+    trained = load(name_or_folder)
+    before, now = (one.config.model_dump(mode="json") for one in (trained, model))
+    if trained.name != model.name or before != now:
+        different = next((name for name in now if before.get(name) != now[name]), "name")
+        theirs, ours = before.get(different, trained.name), now.get(different, model.name)
+        raise InputError(
+            f"`start` (={name_or_folder}): a {trained.name} whose `{different}` is {theirs}, not {ours}; "
+            "give `model` the values of the one to start from"
+        )
+    model.load_state_dict(trained.state_dict())
 
 
 def card_of(manifest: Manifest, classes: int) -> ModelCard:

@@ -106,6 +106,8 @@ class TrainingConfig(_Section):
     """A run."""
 
     model: ModelSection = ModelSection()
+    start: str | None = None
+    """A model whose weights the run begins with, by name or folder, instead of fresh ones."""
     data: DataSection
     recipe: RecipeSection = RecipeSection()
     validation: ValidationSection = ValidationSection()
@@ -126,6 +128,8 @@ def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
     """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
     tree = config.model_dump(mode="json", exclude={"machine": True, "data": {"root"}})
+    if config.start is None:
+        del tree["start"]  # younger than the first runs, which are still the same runs without it
     return {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
 
 

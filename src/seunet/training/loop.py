@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from seunet.errors import ResourceError, SeunetError
-from seunet.training.building import make_model
+from seunet.training.building import begin_with, make_model
 from seunet.training.config import TrainingConfig
 from seunet.training.keeping import Keeper, Progress, kept_before, restore
 from seunet.training.machine import Meter
@@ -81,7 +81,10 @@ class Run:
             torch.set_num_threads(config.machine.threads)
         self.sources = Sources(config.data, config.seed)
         check_shares(self.sources.training, recipe.batch, processes, config.data.root)
-        model = make_model(config, self.sources.manifest).to(processes.device)
+        model = make_model(config, self.sources.manifest)
+        if config.start is not None and not resume:
+            begin_with(model, config.start)
+        model = model.to(processes.device)
         self.trainer = Trainer(
             model,
             make_optimizer(model, recipe.weight_decay),

@@ -1,0 +1,79 @@
+"""The tables of the model card of `nuclei`."""
+
+from __future__ import annotations
+
+from benchmarks.nuclei import KEPT, SHIPPED, ious, kept
+from benchmarks.record import ROOT
+from benchmarks.tables import table
+from benchmarks.training_runs import facts
+from seunet.evaluation.scales import scale_label
+from seunet.models.files import load
+from seunet.models.gaussian import SEUNet
+
+ROWS = {
+    "not told, P_Ens": ("blind", "p_ens"),
+    "not told, P_Dist": ("blind", "p_dist"),
+    "not told, mean of heads": ("blind", "mean"),
+    "told: σ × s, P_Ens": ("told", "p_ens"),
+    "told: image resampled, P_Ens": ("oracle", "p_ens"),
+}
+
+
+def scale_table(name: str) -> str:
+    """IoU at every test scale, as it is used and told in two ways."""
+    report = kept(name)
+    rows = []
+    for title, (way, row) in ROWS.items():
+        if way in report["arguments"]["ways"]:
+            found = ious(report, way, row)
+            mean = sum(found.values()) / len(found)
+            rows.append([title, *(f"{100 * iou:.1f}" for iou in found.values()), f"**{100 * mean:.2f}**"])
+    header = ["IoU, % at s =", *(scale_label(scale) for scale in report["arguments"]["scales"]), "mean"]
+    commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit)
+    clock = report["clock"]
+    cost = f"{clock['seconds'] / 60:.0f} min, {clock['peak_memory_mib']:,.0f} MiB"
+    data = report["data"]
+    windows = f"{len(data['images'])} images, {data['windows']} windows of {data['window_px']} px"
+    return f"{table(header, rows)}\n\n{windows}; {cost} at commit {commits}."
+
+
+def model_facts() -> str:
+    """What the card in config.json and the log of the run say."""
+    model, run = load(SHIPPED), facts(KEPT / "run")
+    card = model.card
+    assert card is not None
+    best = run["best"]
+    rows = [
+        ("classes", ", ".join(card.class_names)),
+        ("µm per pixel it learnt at", f"{card.mpp:g}"),
+        ("parameters", f"{sum(parameter.numel() for parameter in model.parameters()):,}"),
+        ("trained on", card.trained_on),
+        ("licence of the data", card.licence),
+        ("steps, processor time", f"{run['steps']:,}, {run['cpu_seconds'] / 60:.0f} min"),
+        ("IoU on the held-out windows, P_Ens", f"{best['validation']['p_ens']:.4f} at step {best['step']:,}"),
+        ("filters are scaled for s from … to …", f"{card.told_range[0]:.3g} to {card.told_range[1]:.3g}"),
+        ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
+    ]
+    return table(["", ""], rows)
+
+
+def sigma_table() -> str:
+    model = load(SHIPPED)
+    assert isinstance(model, SEUNet)
+    sigmas = model.sigmas().tolist()
+    rows = [[number, *(f"{value:.3f}" for value in row)] for number, row in enumerate(sigmas, start=1)]
+    return table(["layer", *(f"head {head}" for head in range(1, model.heads + 1))], rows)
+
+
+CARD = (SHIPPED / "README.md").relative_to(ROOT).as_posix()
+BLOCKS = (
+    {
+        CARD: {
+            "facts": model_facts,
+            "held-out": lambda: scale_table("held-out"),
+            "sigmas": sigma_table,
+        }
+    }
+    if (SHIPPED / "config.json").is_file()
+    else {}
+)

@@ -1,0 +1,60 @@
+"""`seunet info`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from seunet.errors import InputError
+
+TARGET = typer.Argument(..., metavar="FILE|MODEL", help="An image, a slide, a model folder or the name of a model.")
+AS_JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
+    """Say what we see in an image or a model: size, levels, µm per pixel and where that comes from; or the model card.
+
+    Example: seunet info slides/CMU-1.svs
+    """
+    path = Path(target)
+    if path.exists() and not path.is_dir():
+        _print_image(path, as_json)
+    else:
+        _print_model(_model(target), as_json)
+
+
+def _model(target: str) -> dict[str, Any]:
+    from seunet.inference.describe_model import describe_architecture, describe_model_folder
+    from seunet.models.files import built_in_models, model_folder
+    from seunet.models.registry import list_models
+
+    if Path(target).is_dir() or target in built_in_models():
+        return describe_model_folder(model_folder(target))
+    if target in list_models():
+        return describe_architecture(target)
+    known = ", ".join([*built_in_models(), *list_models()])
+    raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
+
+
+def _print_image(path: Path, as_json: bool) -> None:
+    from contextlib import closing
+
+    from seunet.inference.describe import describe, description_text
+    from seunet.inference.guarded import open_guarded
+
+    with closing(open_guarded(path)) as image:
+        description = describe(image)
+    print(_json(description) if as_json else description_text(description))
+
+
+def _print_model(description: dict[str, Any], as_json: bool) -> None:
+    from seunet.inference.describe_model import model_text
+
+    print(_json(description) if as_json else model_text(description))
+
+
+def _json(description: dict[str, Any]) -> str:
+    return json.dumps(description, indent=2, ensure_ascii=False)

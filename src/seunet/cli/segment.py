@@ -1,0 +1,177 @@
+"""`seunet segment`: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from seunet.cli.progress import progress as progress_of
+from seunet.errors import InputError
+
+if TYPE_CHECKING:
+    from seunet.inference.choices import Choices
+    from seunet.inference.cohort import Result
+    from seunet.inference.inputs import Inputs, Item
+
+INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
+OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder; each input gets one in it.")
+MODEL = typer.Option("nuclei", "-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")
+MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all inputs, instead of what the files say.")
+MAGNIFICATION = typer.Option(None, "--magnification", metavar="X", help="Read as --mpp 10/X; better give --mpp.")
+SCALE = typer.Option(
+    "told", "--scale", metavar="told|native", help="told: filters follow a known mpp; native: pixels as they are."
+)
+FUSION = typer.Option("p_ens", "--fusion", metavar="mean|p_dist|p_ens", help="How the heads become one prediction.")
+TILE = typer.Option(None, "--tile-size", metavar="PX", help="Changes memory and speed, not the result.")
+TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip the glass of slides.")
+SPLIT = typer.Option(True, "--split/--no-split", help="Part touching nuclei at their necks.")
+MIN_AREA = typer.Option(10, "--min-area", metavar="PX", help="Leave out smaller objects.")
+SMOOTH = typer.Option(False, "--smooth", help="Fewer vertices: outlines cut the corners of pixels.")
+PROBABILITIES = typer.Option(False, "--probabilities", help="Also write probabilities as OME-Zarr.")
+GZIP = typer.Option(False, "--gzip", help="Write objects.geojson.gz.")
+STRICT = typer.Option(False, "--strict", help="Give a slide up at its first region that cannot be read.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Make results again that are there.")
+THREADS = typer.Option(None, "--threads", metavar="N", help="Default: all cores.")
+DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
+WORKERS = typer.Option(None, "--workers", metavar="N", help="Processes of --dask local; default: one a core.")
+PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
+
+
+def segment(
+    inputs: list[str] = INPUTS,
+    out: Path = OUT,
+    model: str = MODEL,
+    mpp: float | None = MPP,
+    magnification: float | None = MAGNIFICATION,
+    scale: str = SCALE,
+    fusion: str = FUSION,
+    tile_size: int | None = TILE,
+    tissue: bool = TISSUE,
+    split: bool = SPLIT,
+    min_area: int = MIN_AREA,
+    smooth: bool = SMOOTH,
+    probabilities: bool = PROBABILITIES,
+    gzip: bool = GZIP,
+    strict: bool = STRICT,
+    overwrite: bool = OVERWRITE,
+    threads: int | None = THREADS,
+    dask: str | None = DASK,
+    workers: int | None = WORKERS,
+    progress: bool = PROGRESS,
+) -> None:
+    """Segment images and slides of any magnification. Stopped? The same command goes on; what is done is left alone.
+
+    Example: seunet segment slides/ -o out
+    """
+    from seunet.inference.cohort import check_out, one_after_the_other, segment_all
+    from seunet.inference.inputs import find_inputs
+
+    choices = _choices(
+        model=model,
+        mpp=_mpp(mpp, magnification),
+        scale=scale,
+        fusion=fusion,
+        tile_px=tile_size,
+        tissue=tissue,
+        split=split,
+        min_area_px=min_area,
+        smooth=smooth,
+        probabilities=probabilities,
+        zipped=gzip,
+        strict=strict,
+        overwrite=overwrite,
+    )
+    check_out(out)
+    found = find_inputs(inputs)
+    for warning in found.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    _use_threads(threads)
+    _check_model(model)
+    with ExitStack() as stack:
+        if dask is None:
+            results = one_after_the_other(
+                found.items, out, choices, lambda item: stack.enter_context(progress_of(progress, timed=True))
+            )
+        else:
+            from seunet.inference.cluster import over_cluster
+
+            results = over_cluster(found.items, out, choices, dask, workers)
+        code = segment_all(found, out, _one_bar_at_a_time(results, stack), _announcer(found, out))
+    if code:
+        raise typer.Exit(code)
+
+
+def _one_bar_at_a_time(results: Iterator[Result], stack: ExitStack) -> Iterator[Result]:
+    """Close a slide's progress bar before its result is printed."""
+    for result in results:
+        stack.close()
+        yield result
+
+
+def _choices(**options: Any) -> Choices:
+    from pydantic import ValidationError
+
+    from seunet.inference.choices import Choices
+
+    names = {"tile_px": "--tile-size", "min_area_px": "--min-area"}
+    try:
+        return Choices(**options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise InputError(f"{names.get(name, f'--{name}')} {options[name]}: {first['msg']}") from None
+
+
+def _mpp(mpp: float | None, magnification: float | None) -> float | None:
+    if magnification is None:
+        return mpp
+    if mpp is not None:
+        raise InputError("--mpp and --magnification say the same; give --mpp alone")
+    if not magnification > 0:
+        raise InputError(f"--magnification {magnification}: must be a positive number, e.g. 40")
+    print(f"note: magnification {magnification:g} is read as {10 / magnification:g} µm per pixel", file=sys.stderr)
+    return 10 / magnification
+
+
+def _use_threads(threads: int | None) -> None:
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"--threads {threads}: must be 1 or more")
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _check_model(model: str) -> None:
+    """A model that is not there is told once, not for every input."""
+    from seunet.inference.slide import network
+
+    network(model)
+
+
+def _announcer(inputs: Inputs, out: Path) -> Any:
+    from seunet.inference.cohort import Failure
+
+    paths: dict[str, Item] = {item.name: item for item in inputs.items}
+
+    def announce(result: Result) -> None:
+        if isinstance(result, Failure):
+            print(f"seunet: {result.line}", file=sys.stderr)
+            return
+        for line in result.lines:
+            where = paths[result.name].path.name
+            print(f"note: {line if where in line else f'{where}: {line}'}", file=sys.stderr)
+        counts = ", ".join(
+            f"{value} {name.removesuffix(':objects')}"
+            for name, value in result.row.items()
+            if name.endswith(":objects")
+        )
+        done = {"done": "", "part": " (in part)", "before": " (was there)"}[result.state]
+        print(f"{out / result.name}: {counts or 'no objects'}{done}")
+
+    return announce

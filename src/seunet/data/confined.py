@@ -1,0 +1,28 @@
+"""The inside of a process that opens files of unknown origin (child.py starts it): memory capped, output kept apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+
+def confine(limit_bytes: int) -> BinaryIO:
+    """Cap our own memory and keep the reply pipe, which is returned, to ourselves."""
+    resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
+    return replies
+
+
+def serve(replies: BinaryIO, answer: Callable[[bytes], dict[str, Any]]) -> None:
+    """Answer until the parent closes the pipe."""
+    for line in sys.stdin.buffer:
+        reply = answer(line)
+        reply["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()

@@ -1,0 +1,40 @@
+"""What can be chosen about a segmentation: plain values, so that they can be written down and sent elsewhere."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from seunet.limits import MPP_RANGE
+from seunet.maths.fusion import FUSIONS
+
+Scale = Literal["told", "native"]
+
+
+class Choices(BaseModel):
+    """The options of `seunet segment`.  `overwrite` and `strict` decide how a run goes, the others what comes of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: str = "nuclei"
+    mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
+    scale: Scale = "told"
+    """`told`: a known mpp scales the filters; `native`: pixels and filters as they are, mpp for areas only."""
+    fusion: Literal["mean", "p_dist", "p_ens"] = "p_ens"
+    tile_px: int | None = Field(default=None, ge=64, le=16_384)
+    tissue: bool = True
+    split: bool = True
+    min_area_px: int = Field(default=10, ge=1)
+    smooth: bool = False
+    probabilities: bool = False
+    zipped: bool = False
+    strict: bool = False
+    overwrite: bool = False
+
+    def deciding(self) -> dict[str, object]:
+        """What the files of a result depend on; the size of a tile is not among it."""
+        return self.model_dump(mode="json", exclude={"model", "mpp", "tile_px", "strict", "overwrite"})
+
+
+assert set(FUSIONS) == set(Choices.model_fields["fusion"].annotation.__args__)  # type: ignore[union-attr]

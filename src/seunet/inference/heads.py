@@ -1,0 +1,144 @@
+"""A network's heads one after the other on a tile, and what they say together."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seunet.errors import InputError, unknown_name
+from seunet.inference.image import RgbArray
+from seunet.inference.reach import filter_radii, receptive_radius, seen_by_network
+from seunet.inference.streaming import PIECE_ROWS, predict_block
+from seunet.inference.tiling import default_tile, limited
+from seunet.maths.fusion import FUSIONS, confidence, first_largest, fuse
+from seunet.maths.spans import Span
+from seunet.models.files import weights_sha256
+from seunet.models.gaussian import SEUNet
+from seunet.models.skeleton import ScaleUNet
+
+Area = tuple[Span, Span]
+"""Rows and columns."""
+
+MAX_LABELS: Final = 255
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is said of a tile."""
+
+    labels: NDArray[np.uint8]
+    """[height, width]: the most probable class, the lower of equals."""
+    probabilities: NDArray[np.float32]
+    """[classes, height, width]"""
+    heads: NDArray[np.uint8]
+    """[height, width]: the most confident head, the finest of equals."""
+    confidence: NDArray[np.float32]
+    """[height, width]: p_max − p_second of that head."""
+
+
+class HeadwiseNetwork:
+    """A model with frozen weights that predicts parts of an image as if it had seen the whole.
+
+    The heads of a SEUNet meet nowhere before the fusion: each is run as a network of its own, in a fraction of the
+    memory and with only the surroundings that it looks at.  Other models run whole.
+    """
+
+    def __init__(self, model: ScaleUNet, fusion: str = "p_ens", overlap_px: int | None = None) -> None:
+        if fusion not in FUSIONS:
+            raise unknown_name("fusion", fusion, FUSIONS)
+        if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
+            raise InputError(f"`overlap_px` (={overlap_px!r}) must be a whole number of pixels, 0 or more")
+        if model.classes > MAX_LABELS:
+            raise InputError(f"{model.name} has {model.classes} classes; labels are bytes and 255 is not analysed")
+        model = copy.deepcopy(model).eval()
+        self.name, self.classes, self.heads, self.fusion = model.name, model.classes, model.heads, fusion
+        self.overlap_px = overlap_px
+        headwise = isinstance(model, SEUNet) and model.heads > 1
+        self._parts = [model.only_scale(k) for k in range(model.heads)] if headwise else [model]  # type: ignore[operator]
+        self._radii = [filter_radii(part) for part in self._parts]
+        self._weights = weights_sha256(model)
+        self._factor = model.factor if isinstance(model, SEUNet) else 1.0
+        channels = model.config.widths[0] // (model.heads if headwise else 1)
+        self.default_tile = default_tile(self.heads * self.classes, channels)
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the prediction, as plain values."""
+        return {
+            "model": self.name,
+            "weights_sha256": self._weights,
+            "factor": self._factor,
+            "fusion": self.fusion,
+            "overlap_px": self.overlap_px,
+        }
+
+    @property
+    def reach_px(self) -> list[int]:
+        """How far each head looks."""
+        return [receptive_radius(radii) for radii in self._radii]
+
+    def seen(self, core: Area, size: tuple[int, int]) -> Area:
+        """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
+        return _union([self._seen(number, core, size) for number in range(len(self._parts))])
+
+    def _seen(self, number: int, core: Area, size: tuple[int, int]) -> Area:
+        spans = []
+        for span, length in zip(core, size, strict=True):
+            seen = seen_by_network(self._radii[number], span, length)
+            if self.overlap_px is not None:
+                seen = limited(seen, span, self.overlap_px, self._radii[number].stride_px, length)
+            spans.append(seen)
+        return spans[0], spans[1]
+
+    def predict(self, pixels: RgbArray, held: Area, core: Area, size: tuple[int, int]) -> Prediction:
+        """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`."""
+        source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
+        rows, columns = core
+        with torch.inference_mode():
+            found = torch.empty(self.heads, self.classes, rows.length, columns.length)
+            done = 0
+            for number, part in enumerate(self._parts):
+                seen = self._seen(number, core, size)
+                mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
+                out = found[done : done + part.heads]
+                if self.overlap_px is None:
+                    predict_block(part, mine, seen, size, core, out)
+                else:
+                    # What was cut off counts as the world's end.
+                    inner = tuple(
+                        Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
+                    )
+                    whole = tuple(Span(0, cut.length) for cut in seen)
+                    predict_block(part, mine, whole, (seen[0].length, seen[1].length), inner, out)  # type: ignore[arg-type]
+                done += part.heads
+            return self._together(found)
+
+    def _together(self, found: Tensor) -> Prediction:
+        """Fused a few rows at a time: the steps between take several times the memory of the result."""
+        classes, height, width = found.shape[1:]
+        probabilities = torch.empty(classes, height, width)
+        labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
+        certainty = torch.empty(height, width)
+        for start in range(0, height, PIECE_ROWS // 4):
+            rows = slice(start, start + PIECE_ROWS // 4)
+            part = found[None, :, :, rows]
+            fused = fuse(part, self.fusion)[0]
+            probabilities[:, rows] = fused
+            labels[rows] = first_largest(fused, dim=0)
+            sure = confidence(part)[0]
+            heads[rows] = first_largest(sure, dim=0)
+            certainty[rows] = sure.amax(0)
+        return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+
+
+def _union(areas: list[Area]) -> Area:
+    rows, columns = zip(*areas, strict=True)
+    return (
+        Span(min(span.start for span in rows), max(span.stop for span in rows)),
+        Span(min(span.start for span in columns), max(span.stop for span in columns)),
+    )

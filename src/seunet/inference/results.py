@@ -1,0 +1,40 @@
+"""A finished label plane → the files of one result folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.inference.frame import Frame
+from seunet.inference.geojson import write_geojson
+from seunet.inference.label_tiff import write_label_tiff
+from seunet.inference.objects import Labels, Tally, objects
+from seunet.inference.overlay import write_overlay
+from seunet.inference.tables import write_counts
+
+
+def write_results(
+    folder: Path,
+    plane: Labels,
+    frame: Frame,
+    thumbnail: NDArray[np.uint8],
+    *,
+    split: bool = True,
+    min_area_px: int = 1,
+    skipped_px: int = 0,
+    smooth: bool = False,
+    zipped: bool = False,
+) -> Tally:
+    """Write objects.geojson (.gz with `zipped`), counts.csv, labels.tif and overlay.png, and say what was found.
+
+    The files depend on the plane, the frame, the thumbnail and the options alone, to the byte.
+    """
+    tally = Tally()
+    found = objects(plane, frame, split=split, min_area_px=min_area_px, tally=tally)
+    write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), found, frame, smooth=smooth)
+    write_counts(folder / "counts.csv", tally, frame, skipped_px)
+    write_label_tiff(folder / "labels.tif", plane, frame)
+    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally)
+    return tally

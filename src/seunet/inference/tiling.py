@@ -1,0 +1,66 @@
+"""How an image is cut into tiles.  The cut is free: a tile's labels do not depend on it (`streaming.py`)."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from seunet.errors import InputError
+from seunet.maths.spans import Span
+
+MAX_TILE: Final = (4096, 2048)
+"""Rows and columns.  Taller than wide: what a block holds in memory grows with its width."""
+
+HELD_BYTES: Final = 320 * 2**20
+"""The probabilities of all heads in a tile, at most: they are held until the last head is done."""
+
+WIDE_BYTES: Final = 2**18
+"""A row of the widest map in a tile, at most, in bytes."""
+
+MIN_TILE_PX: Final = 256
+
+
+class Tile(NamedTuple):
+    """A rectangle of the working raster."""
+
+    number: int
+    rows: Span
+    columns: Span
+
+    @property
+    def pixels(self) -> int:
+        return self.rows.length * self.columns.length
+
+
+def tiles(size: tuple[int, int], tile: tuple[int, int]) -> list[Tile]:
+    """Tiles of at most `tile` (rows, columns) that cover an image of this size (height, width), row by row."""
+    spans = [
+        [Span(start, min(start + step, length)) for start in range(0, length, step)]
+        for length, step in zip(size, tile, strict=True)
+    ]
+    every = [(rows, columns) for rows in spans[0] for columns in spans[1]]
+    return [Tile(number, rows, columns) for number, (rows, columns) in enumerate(every)]
+
+
+def default_tile(predictions: int, channels: int) -> tuple[int, int]:
+    """Rows and columns of a tile for a network of so many heads × classes and channels in its widest map.
+
+    Larger tiles look at less of their surroundings twice; these fit into 2 GiB at the paper's widths, and with σ × 2.
+    """
+    width = min(MAX_TILE[1], WIDE_BYTES // (4 * channels))
+    area = HELD_BYTES // (4 * predictions)
+    width = max(MIN_TILE_PX, min(width, math.isqrt(area // 2)) // 64 * 64)
+    return max(MIN_TILE_PX, min(MAX_TILE[0], area // width // 64 * 64)), width
+
+
+def checked_tile_px(tile_px: int) -> tuple[int, int]:
+    """A square tile of the user's own size."""
+    if isinstance(tile_px, bool) or not isinstance(tile_px, int) or not 16 <= tile_px <= 16_384:
+        raise InputError(f"`tile_px` (={tile_px!r}) must be a whole number of pixels from 16 to 16384")
+    return tile_px, tile_px
+
+
+def limited(seen: Span, core: Span, overlap_px: int, stride_px: int, length: int) -> Span:
+    """`seen`, or as much of it as lies within `overlap_px` of `core`, with ends at multiples of the pooling stride."""
+    start, stop = max(seen.start, core.start - overlap_px), min(seen.stop, core.stop + overlap_px)
+    return Span(start // stride_px * stride_px, min(length, -(-stop // stride_px) * stride_px))

@@ -1,0 +1,79 @@
+"""A cohort over a Dask cluster gives the bytes of one process, and survives the death of a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from seunet.inference.choices import Choices
+from seunet.inference.cluster import over_cluster
+from seunet.inference.cohort import one_after_the_other
+from seunet.inference.inputs import find_inputs
+from seunet.inference.slide import Outcome
+from tests.cli.test_segment import result_bytes
+from tests.support.slides import make_slide
+from tests.support.tissue_model import dark_disc_model, discs
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory: pytest.TempPathFactory) -> Choices:
+    model = dark_disc_model(tmp_path_factory.mktemp("model") / "discs")
+    return Choices(model=str(model), tile_px=128)
+
+
+def worker_of(pid: int) -> bool:
+    try:
+        return b"multiprocessing" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def kill_whoever_holds(folder: Path, killed: list[int]) -> None:
+    """Kill −9 the process that has the lock of this result open, once it has done a tile or two."""
+    for _ in range(4000):
+        time.sleep(0.01)
+        ledgers = list((folder / ".work").glob("*.jsonl")) if folder.is_dir() else []
+        if not any(path.read_bytes().count(b"\n") >= 3 for path in ledgers):
+            continue
+        for process in Path("/proc").iterdir():
+            if not process.name.isdigit() or not worker_of(int(process.name)):
+                continue
+            try:
+                held = [os.readlink(entry) for entry in (process / "fd").iterdir()]
+            except OSError:
+                continue
+            if str(folder / ".lock") in held:
+                os.kill(int(process.name), signal.SIGKILL)
+                killed.append(int(process.name))
+                return
+
+
+def test_two_workers_one_of_them_killed_give_the_bytes_of_one_process(choices: Choices, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    make_slide(tmp_path / "in" / "slide.tif", 1024)
+    random = np.random.default_rng(3)
+    for name in ("b", "c"):
+        Image.fromarray(discs(140, 170, random)).save(tmp_path / "in" / f"{name}.png")
+    (tmp_path / "in" / "bad.png").write_bytes(b"no picture")
+    items = find_inputs([str(tmp_path / "in")]).items
+    alone = list(one_after_the_other(items, tmp_path / "alone", choices, lambda item: None))
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_whoever_holds, args=(tmp_path / "spread" / "slide", killed))
+    killer.start()
+    spread = list(over_cluster(items, tmp_path / "spread", choices, "local", workers=2))
+    killer.join()
+    assert len(killed) == 1, "the worker at the slide was killed in the middle of it"
+    assert sorted(spread) == sorted(alone)
+    done = [one.name for one in spread if isinstance(one, Outcome)]
+    assert sorted(done) == ["b", "c", "slide"]
+    for name in done:
+        assert result_bytes(tmp_path / "spread" / name) == result_bytes(tmp_path / "alone" / name)

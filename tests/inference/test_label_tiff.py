@@ -1,0 +1,97 @@
+"""The label TIFF as tifffile, OpenSlide and Pillow see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import openslide
+import pytest
+import tifffile
+from PIL import Image
+
+from seunet.errors import StorageError
+from seunet.inference import label_tiff, pyramid
+from seunet.inference.label_tiff import write_label_tiff
+from seunet.inference.pyramid import halved_by_majority, halved_by_mean, level_sizes
+from tests.support.planes import ArrayPlane, nuclei_frame, random_codes
+
+
+@pytest.fixture
+def codes() -> np.ndarray:
+    codes = random_codes(np.random.default_rng(0), 700, 1301)
+    codes[100:160, 30:90] = 255
+    return codes
+
+
+def test_readers_see_the_codes_the_levels_and_the_size_of_a_pixel(codes: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "labels.tif"
+    write_label_tiff(path, ArrayPlane(codes), nuclei_frame(mpp=0.503))
+    sizes = [(700, 1301), (350, 651), (175, 326)]
+    half = halved_by_majority(codes)
+    with tifffile.TiffFile(path) as file:
+        levels = file.series[0].levels
+        assert [level.shape for level in levels] == sizes
+        assert np.array_equal(levels[0].asarray(), codes)
+        assert np.array_equal(levels[1].asarray(), half)
+        assert np.array_equal(levels[2].asarray(), halved_by_majority(half))
+        assert not file.is_bigtiff
+        names = json.loads(file.pages[0].description)["labels"]
+        assert names == {"0": "background", "1": "nucleus", "2": "Drüse «µ»", "255": "not analysed"}
+        assert "DateTime" not in file.pages[0].tags
+    slide = openslide.OpenSlide(path)
+    assert slide.level_dimensions == tuple((width, height) for height, width in sizes)
+    assert float(slide.properties["openslide.mpp-x"]) == pytest.approx(0.503, rel=1e-6)
+    assert np.array_equal(np.asarray(slide.read_region((0, 0), 0, slide.dimensions))[..., 0], codes)
+    assert np.array_equal(np.asarray(slide.read_region((0, 0), 1, (651, 350)))[..., 1], half)
+    with Image.open(path) as image:
+        assert np.array_equal(np.asarray(image), codes)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["labels.tif"]
+
+
+def test_the_bytes_do_not_depend_on_time_or_bands(
+    codes: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_label_tiff(tmp_path / "a.tif", ArrayPlane(codes), nuclei_frame())
+    monkeypatch.setattr(pyramid, "BAND_PIXELS", 1)
+    write_label_tiff(tmp_path / "b.tif", ArrayPlane(codes), nuclei_frame())
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "b.tif").read_bytes()
+
+
+def test_a_large_plane_is_a_bigtiff_and_without_mpp_there_is_no_resolution(
+    codes: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_tiff, "SMALL_BYTES", 1000)
+    write_label_tiff(tmp_path / "big.tif", ArrayPlane(codes), nuclei_frame(mpp=None))
+    with tifffile.TiffFile(tmp_path / "big.tif") as file:
+        assert file.is_bigtiff
+        assert file.pages[0].tags["ResolutionUnit"].value == 1
+        assert np.array_equal(file.asarray(), codes)
+    slide = openslide.OpenSlide(tmp_path / "big.tif")
+    assert "openslide.mpp-x" not in slide.properties
+
+
+def test_one_pixel_is_a_file_too(tmp_path: Path) -> None:
+    write_label_tiff(tmp_path / "one.tif", ArrayPlane(np.ones((1, 1), dtype=np.uint8)), nuclei_frame())
+    assert tifffile.imread(tmp_path / "one.tif").tolist() == [[1]]
+
+
+def test_majority_and_mean_of_four() -> None:
+    codes = np.array([[1, 2, 3, 3], [2, 2, 1, 1], [0, 1, 5, 6], [2, 3, 7, 6], [4, 9, 8, 8]], dtype=np.uint8)
+    assert halved_by_majority(codes).tolist() == [[2, 3], [0, 6], [4, 8]]
+    values = np.array([[0, 1, 255], [1, 0, 255], [9, 9, 1]], dtype=np.uint8)
+    assert halved_by_mean(values).tolist() == [[1, 255], [9, 1]]
+    assert level_sizes(5, 3, 2) == [(5, 3), (3, 2), (2, 1)]
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    codes: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tifffile.TiffWriter, "write", full)
+    with pytest.raises(StorageError, match=r"labels\.tif: cannot be written \(No space left on device\)"):
+        write_label_tiff(tmp_path / "labels.tif", ArrayPlane(codes), nuclei_frame())
+    assert list(tmp_path.iterdir()) == []
