@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale_elsewhere PREPARED
 
-Every image of the set, at eight scales, taken to be at the training resolution.  Writes
+Every patch of BCSS at eight scales.  The slides are 40×, the training resolution, but for one.  Writes
 benchmarks/results/scale_elsewhere.json.
 """
 
@@ -20,6 +20,8 @@ from benchmarks.scale_samples import images_of
 from seunet.data.manifest import SPLITS, read_manifest
 
 SCALES = tuple(0.5 * 2 ** (step / 2) for step in range(-1, 7))
+SCANNED_AT_20X = "A12F_AO"
+"""The set's slide_magnifications.csv; the patches are in the slide's own pixels."""
 
 
 def main() -> None:
@@ -29,6 +31,8 @@ def main() -> None:
     cv2.setNumThreads(1)
     images = [image for split in SPLITS for image in images_of(prepared, split)]
     rows = estimates_at(images, SCALES)
+    for row in rows:
+        row["scale"] *= 0.5 if SCANNED_AT_20X in row["image"] else 1.0
     ratios = {
         name: round(
             float(np.median([r["relative_scale"] / r["scale"] for r in rows if r["image"] == name and r["known"]])), 2
