@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seunet.models.files import load as load
     from seunet.models.registry import create_model as create_model
     from seunet.models.registry import list_models as list_models
+    from seunet.models.scale_estimator import estimate_scale as estimate_scale
 
 __version__ = "0.1.0"
 
@@ -22,12 +23,13 @@ _HOME = {
     "create_model": "seunet.models.registry",
     "list_models": "seunet.models.registry",
     "load": "seunet.models.files",
+    "estimate_scale": "seunet.models.scale_estimator",
     "fuse": "seunet.maths.fusion",
     "kernel_backend": "seunet.kernels.dispatch",
     "segment": "seunet.inference.segmentation",
 }
 
-__all__ = ["__version__", "create_model", "fuse", "kernel_backend", "list_models", "load", "segment"]
+__all__ = ["__version__", "create_model", "estimate_scale", "fuse", "kernel_backend", "list_models", "load", "segment"]
 
 
 def __getattr__(name: str) -> Any:

@@ -99,8 +99,8 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
         raise ModelFileError(f"{path}: {error}") from None
     card = _card(path, config, checked)
     expected = _expected_tensors(path, name, checked)
-    data = _read_weights(place / WEIGHTS_NAME, promised)
-    _compare(place / WEIGHTS_NAME, expected, _header(place / WEIGHTS_NAME, data))
+    data = read_weights(place / WEIGHTS_NAME, promised)
+    compare_tensors(place / WEIGHTS_NAME, expected, declared_tensors(place / WEIGHTS_NAME, data))
     try:
         tensors = read_tensors(data)
     except SafetensorError as error:
@@ -115,7 +115,7 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        text = _read_at_most(path, MAX_CONFIG_BYTES)
+        text = read_at_most(path, MAX_CONFIG_BYTES)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
     try:
@@ -144,7 +144,7 @@ def _card(path: Path, config: dict[str, Any], checked: ModelConfig) -> ModelCard
     return card
 
 
-def _read_at_most(path: Path, limit_bytes: int) -> bytes:
+def read_at_most(path: Path, limit_bytes: int) -> bytes:
     with path.open("rb") as file:
         data = file.read(limit_bytes + 1)
     if len(data) > limit_bytes:
@@ -172,7 +172,7 @@ def _expected_tensors(path: Path, name: str, config: ModelConfig) -> dict[str, t
     return {key: (tuple(tensor.shape), tensor.dtype) for key, tensor in skeleton.state_dict().items()}
 
 
-def _read_weights(path: Path, promised: dict[str, Any]) -> bytes:
+def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
     try:
         size = path.stat().st_size
         if size != promised.get("bytes") or size > MAX_MODEL_BYTES:
@@ -187,7 +187,7 @@ def _read_weights(path: Path, promised: dict[str, Any]) -> bytes:
     return data
 
 
-def _header(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
+def declared_tensors(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
     """Names, shapes and types that a safetensors file declares: 8 bytes of length, then JSON."""
     length = int.from_bytes(data[:8], "little")
     try:
@@ -203,7 +203,7 @@ def _header(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.d
         raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
 
 
-def _compare(
+def compare_tensors(
     path: Path,
     expected: dict[str, tuple[tuple[int, ...], torch.dtype]],
     found: dict[str, tuple[tuple[int, ...], torch.dtype | None]],
