@@ -244,3 +244,22 @@ def test_a_model_that_cannot_be_written_says_so_and_leaves_the_old_one(folder: P
     ):
         seunet.load(folder).save_pretrained(tmp_path / "file" / "model")
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_the_model_of_the_package_loads_by_name_and_its_card_says_what_it_is() -> None:
+    model = seunet.load("nuclei")
+    assert model.config.widths == (60, 120, 240, 480, 960)
+    assert sum(parameter.numel() for parameter in model.parameters()) < 367_000
+    assert model.card is not None
+    assert model.card.class_names == ("background", "nucleus")
+    assert model.card.instances
+    assert "CC BY-NC-SA 4.0" in model.card.licence
+    assert model.card.told_range[0] <= 1 <= model.card.told_range[1]
+
+
+def test_a_folder_of_the_user_goes_before_a_model_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seunet.create_model("seunet", **OPTIONS).save_pretrained(tmp_path / "nuclei")
+    monkeypatch.chdir(tmp_path)
+    assert seunet.load("nuclei").classes == OPTIONS["classes"]
