@@ -28,6 +28,7 @@ SLIDE_PX = 40_000
 ROWS: tuple[tuple[str, float, tuple[int, int] | None], ...] = (
     ("seunet", 1.0, (1024, 1024)),
     ("seunet", 1.0, (2048, 2048)),
+    ("seunet", 1.0, (4096, 2048)),
     ("seunet", 1.0, None),
     ("seunet", 2.0, (2048, 2048)),
     ("seunet", 2.0, None),

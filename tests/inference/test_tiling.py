@@ -22,17 +22,18 @@ def test_every_pixel_is_in_one_tile(height: int, width: int, rows: int, columns:
     assert [tile.number for tile in cut] == list(range(len(cut)))
 
 
-@given(st.integers(1, 400), st.integers(1, 4096))
-def test_the_default_tile_holds_what_it_may(predictions: int, channels: int) -> None:
-    height, width = default_tile(predictions, channels)
+@given(st.integers(1, 400), st.integers(1, 4096), st.integers(0, 10_000))
+def test_the_default_tile_holds_what_it_may(predictions: int, channels: int, reach_px: int) -> None:
+    height, width = default_tile(predictions, channels, reach_px)
     assert height >= 256
     assert width >= 256
     assert 4 * predictions * height * width <= max(HELD_BYTES, 4 * predictions * 256 * 256)
 
 
 def test_the_default_tile_of_the_paper_s_networks() -> None:
-    assert default_tile(10, 12) == (4096, 2048)
-    assert default_tile(2, 60)[1] <= 1092
+    assert default_tile(10, 12, 754) == (4096, 2816)
+    assert default_tile(10, 12, 1478) == (4096, 2048)
+    assert default_tile(2, 60, 122) == (4096, 1088)
 
 
 @pytest.mark.parametrize("size", [0, 15, -3, 10**6, 3.5, True])

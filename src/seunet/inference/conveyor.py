@@ -50,13 +50,16 @@ class _Passage(Generic[Item]):
 def made_by_thread(
     name: str, make: Callable[[Item], Made], items: Iterator[Item], ahead: int
 ) -> Iterator[Iterator[Made]]:
-    """What `make` makes of each item, made by a thread of its own, at most `ahead` of them waiting."""
+    """What `make` makes of each item, made by a thread of its own, at most `ahead` of them before they are wanted."""
     passage: _Passage[tuple[Made | None, BaseException | None]] = _Passage(max(1, ahead))
+    tickets: _Passage[None] = _Passage(max(1, ahead))
 
     def work() -> None:
         try:
             for item in items:
+                tickets.put(None)
                 passage.put((make(item), None))
+            tickets.put(None)
             passage.put((None, None))
         except _StoppedError:
             pass
@@ -68,6 +71,7 @@ def made_by_thread(
     def results() -> Iterator[Made]:
         while True:
             made, error = passage.take()
+            tickets.take()
             if error is not None:
                 raise error
             if made is None:
@@ -80,6 +84,7 @@ def made_by_thread(
         yield results()
     finally:
         passage.close()
+        tickets.close()
         thread.join()
 
 

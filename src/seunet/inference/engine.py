@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,14 @@ def _wanted_tiles(size: tuple[int, int], tile: tuple[int, int], tissue: Tissue |
     return [Tile(one.number, *box) for one, box in boxes if box is not None]
 
 
+class _Finished(NamedTuple):
+    """What is written of a tile."""
+
+    tile: Tile
+    blocks: dict[str, NDArray[np.uint8]]
+    record: dict[str, Any]
+
+
 @dataclass
 class _Run:
     """The three threads and what they share."""
@@ -197,8 +205,11 @@ class _Run:
                     progress(done, total, f"tile {tile.number + 1}")
                 began = time.monotonic()
                 prediction = self.network.predict(region.pixels, held, (tile.rows, tile.columns), self.raster.size)
+                work = self._finished(tile, prediction, region.gaps)
                 self.seconds.network += time.monotonic() - began
-                finished((tile, prediction, region.gaps))
+                # Let go of what is large before the next tile is taken.
+                del region, prediction
+                finished(work)
                 done += tile.pixels
         if progress is not None:
             progress(done, total, "done")
@@ -212,15 +223,18 @@ class _Run:
         self.seconds.reading += time.monotonic() - began
         return tile, held, region
 
-    def _write(self, work: tuple[Tile, Prediction, tuple[Gap, ...]]) -> None:
-        began = time.monotonic()
-        tile, prediction, gaps = work
+    def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
         mine = _inside(gaps, tile)
         analysed = _analysed(tile, mine, self.tissue, self.plan.downsample)
-        for name, block in self._blocks(prediction, analysed, mine, tile).items():
-            self.planes[name].write(tile.rows.start, tile.columns.start, block)
+        blocks = self._blocks(prediction, analysed, mine, tile)
+        return _Finished(tile, blocks, _record(tile, prediction, analysed, mine, self.network))
+
+    def _write(self, work: _Finished) -> None:
+        began = time.monotonic()
+        for name, block in work.blocks.items():
+            self.planes[name].write(work.tile.rows.start, work.tile.columns.start, block)
             self.planes[name].sync()
-        self.ledger.add(_record(tile, prediction, analysed, mine, self.network))
+        self.ledger.add(work.record)
         self.seconds.writing += time.monotonic() - began
 
     def _blocks(

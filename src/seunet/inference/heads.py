@@ -65,7 +65,7 @@ class HeadwiseNetwork:
         self._weights = weights_sha256(model)
         self._factor = model.factor if isinstance(model, SEUNet) else 1.0
         channels = model.config.widths[0] // (model.heads if headwise else 1)
-        self.default_tile = default_tile(self.heads * self.classes, channels)
+        self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
 
     def identity(self) -> dict[str, Any]:
         """What decides the prediction, as plain values."""

@@ -8,10 +8,13 @@ from typing import Final, NamedTuple
 from seunet.errors import InputError
 from seunet.maths.spans import Span
 
-MAX_TILE: Final = (4096, 2048)
+MAX_TILE: Final = (4096, 3072)
 """Rows and columns.  Taller than wide: what a block holds in memory grows with its width."""
 
-HELD_BYTES: Final = 320 * 2**20
+LOOKED_AT_PX: Final = 3584
+"""The width of a tile and the reach of the network together, at most: rows wait until the reach below them is read."""
+
+HELD_BYTES: Final = 448 * 2**20
 """The probabilities of all heads in a tile, at most: they are held until the last head is done."""
 
 WIDE_BYTES: Final = 2**18
@@ -42,14 +45,15 @@ def tiles(size: tuple[int, int], tile: tuple[int, int]) -> list[Tile]:
     return [Tile(number, rows, columns) for number, (rows, columns) in enumerate(every)]
 
 
-def default_tile(predictions: int, channels: int) -> tuple[int, int]:
-    """Rows and columns of a tile for a network of so many heads × classes and channels in its widest map.
+def default_tile(predictions: int, channels: int, reach_px: int) -> tuple[int, int]:
+    """Rows and columns of a tile for a network of so many heads × classes, channels in its widest map, and reach.
 
-    Larger tiles look at less of their surroundings twice; these fit into 2 GiB at the paper's widths, and with σ × 2.
+    Larger tiles look at less of their surroundings twice; these fit into 2 GiB at the paper's widths, and with σ × 2
+    (benchmarks/tiles.py).
     """
-    width = min(MAX_TILE[1], WIDE_BYTES // (4 * channels))
+    width = min(MAX_TILE[1], LOOKED_AT_PX - reach_px, WIDE_BYTES // (4 * channels))
     area = HELD_BYTES // (4 * predictions)
-    width = max(MIN_TILE_PX, min(width, math.isqrt(area // 2)) // 64 * 64)
+    width = max(MIN_TILE_PX, min(width, max(area // MAX_TILE[0], math.isqrt(area // 2))) // 64 * 64)
     return max(MIN_TILE_PX, min(MAX_TILE[0], area // width // 64 * 64)), width
 
 
