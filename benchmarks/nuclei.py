@@ -1,7 +1,8 @@
-"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
+r"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
 
     seunet train configs/nuclei.yaml -o RUN
-    seunet evaluate RUN/model prepared/monuseg -o HELD_OUT --split train --images NAMES --told --oracle
+    seunet evaluate RUN/model prepared/monuseg -o HELD_OUT --split train --images NAMES \
+        --tiles 500,500,4 --told --oracle
     python -m benchmarks.nuclei RUN HELD_OUT
     python -m benchmarks.docs
 

@@ -17,6 +17,8 @@ from PIL import Image
 from scipy import ndimage
 
 import seunet as package
+from seunet.inference.choices import Choices
+from seunet.maths.fusion import FUSIONS
 from tests.support.cli import seunet
 from tests.support.slides import make_slide
 from tests.support.tiffs import spoil_tile, tiff_bytes
@@ -113,6 +115,11 @@ def test_neither_tiles_nor_threads_change_a_byte(image: Path, model: Path, tmp_p
     assert found[64] == found[96] == found[1024]
 
 
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_every_fusion_can_be_chosen(fusion: str) -> None:
+    assert Choices.model_validate({"fusion": fusion}).fusion == fusion
+
+
 def test_one_bad_input_does_not_stop_the_others(image: Path, model: Path, tmp_path: Path) -> None:
     (image.parent / "b.png").write_bytes(b"not a picture at all")
     (image.parent / "a.jpg").write_bytes(image.read_bytes())  # the same name of a result
@@ -123,7 +130,7 @@ def test_one_bad_input_does_not_stop_the_others(image: Path, model: Path, tmp_pa
     assert all(line.startswith("seunet: ") for line in lines)
     assert any("b.png" in line for line in lines)
     assert len(ran.out.splitlines()) == 1
-    assert (tmp_path / "o" / "summary.csv").is_file()
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["a", "summary.csv"]
 
 
 def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(model: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from seunet.limits import MPP_RANGE
-from seunet.maths.fusion import FUSIONS
 
 Scale = Literal["told", "native"]
 
@@ -35,6 +34,3 @@ class Choices(BaseModel):
     def deciding(self) -> dict[str, object]:
         """What the files of a result depend on; the size of a tile is not among it."""
         return self.model_dump(mode="json", exclude={"model", "mpp", "tile_px", "strict", "overwrite"})
-
-
-assert set(FUSIONS) == set(Choices.model_fields["fusion"].annotation.__args__)  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seunet.errors import InputError, ResourceError
+from seunet.errors import InputError, ResourceError, StorageError
 from seunet.inference.choices import Choices
 from seunet.inference.cohort import Failure, Result, attempt
 from seunet.inference.inputs import Item
@@ -58,7 +58,11 @@ def work(item: str, out: str, choices: str) -> str:
     keep_freed_memory()
     fields = json.loads(item)
     todo = Item(Path(fields["path"]), fields["mpp"], fields["name"])
-    result = attempt(todo, Path(out), Choices.model_validate_json(choices))
+    result: Result
+    try:
+        result = attempt(todo, Path(out), Choices.model_validate_json(choices))
+    except StorageError as error:
+        result = Failure(todo.name, " ".join(str(error).split()), error.exit_code)
     return json.dumps({"kind": type(result).__name__, **result._asdict()})
 
 

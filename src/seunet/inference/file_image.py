@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class Facts:
     properties: dict[str, Any]
 
 
-class FileImage(Facts):
+class FileImage(Facts, ABC):
     """An open file; a reader says how to `_fill` an array with pixels."""
 
     def __init__(self, facts: Facts) -> None:
@@ -67,13 +68,13 @@ class FileImage(Facts):
                 self._closed = True
                 self._let_go()
 
+    @abstractmethod
     def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
         """Put the pixels from (x, y) into `out`, all of which lies within the level."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _let_go(self) -> None:
         """Close the file."""
-        raise NotImplementedError
 
 
 def region_error(name: str, level: int, x: int, y: int, out: RgbArray, reason: BaseException | str) -> RegionError:

@@ -12,7 +12,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -167,18 +167,23 @@ def forget(folder: Path) -> None:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """The folder is ours while this lasts: two runs of one slide would write over each other."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("wb") as lock:
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((folder / ".lock").open("wb"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another process is at work there; wait for it or stop it") from None
+        except (NotADirectoryError, FileExistsError):
+            raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
+        except OSError as error:
+            raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
+        try:
             yield
+        finally:
             (folder / ".lock").unlink(missing_ok=True)
-    except BlockingIOError:
-        raise InputError(f"{folder}: another process is at work there; wait for it or stop it") from None
-    except (NotADirectoryError, FileExistsError):
-        raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
-    except PermissionError as error:
-        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
+            with suppress(OSError):
+                folder.rmdir()  # of an input that could not even be opened nothing is left
 
 
 def _analysed(
