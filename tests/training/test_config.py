@@ -102,7 +102,7 @@ def test_malformed_overrides_are_refused(override: str, text: str, tmp_path: Pat
             "sede=1",
             "c.yaml: unknown key 'sede'; did you mean 'seed'? (known: data, machine, model, recipe, seed, start, valid",
         ),
-        ("recipe.epoch=1", "c.yaml: in `recipe`: unknown key 'epoch'; did you mean 'epochs'? (known: accumulate, ba"),
+        ("recipe.epoch=1", "c.yaml: in `recipe`: unknown key 'epoch'; did you mean 'epochs'? (known: accumulate, av"),
         ("data.augmentation.crop=1", "c.yaml: in `data.augmentation`: unknown key 'crop'; did you mean 'crop_px'? ("),
         ("machine.devise=cpu", "c.yaml: in `machine`: unknown key 'devise'; did you mean 'device'? (known: checkpoint"),
         ("validation.zzz=1", "c.yaml: in `validation`: unknown key 'zzz' (known: batch, every_epochs, fusion)"),

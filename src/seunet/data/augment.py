@@ -59,16 +59,22 @@ class Draw(NamedTuple):
     offsets: tuple[float, ...]
 
 
-def draw(augmentation: Augmentation, seed: int, epoch: int, index: int) -> Draw:
-    """The draw for a window in an epoch: no state, so workers, order and restarts cannot change it."""
+def draw(
+    augmentation: Augmentation, seed: int, epoch: int, index: int, scale_range: tuple[float, float] | None = None
+) -> Draw:
+    """The draw for a window in an epoch: no state, so workers, order and restarts cannot change it.
+
+    `scale_range` narrows the magnifications for this draw alone.
+    """
     random = np.random.default_rng([seed, epoch, index])
     flip_x, flip_y = (bool(bit) for bit in random.integers(0, 2, size=2))
     reach = augmentation.shift_px
     shift_x, shift_y = (int(step) for step in random.integers(-reach, reach + 1, size=2))
     position = random.random()
     scale = 1.0
-    if augmentation.scale_range is not None:
-        low, high = augmentation.scale_range
+    octaves = augmentation.scale_range if scale_range is None else scale_range
+    if octaves is not None:
+        low, high = octaves
         scale = float(low * (high / low) ** position)  # uniform in octaves
     crop_x, crop_y = (float(place) for place in random.random(2))
     jitter = augmentation.stain_jitter

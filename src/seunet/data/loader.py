@@ -65,10 +65,13 @@ class WindowDataset(Dataset[Window]):
         images: Sequence[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
         tiles_px: tuple[int, ...] | None = None,
+        scale_bands: Sequence[tuple[float, float]] = (),
     ) -> None:
         """`images` keeps only the windows of these images, for a split of one's own.
 
         `tiles_px` (size, stride, and perhaps every how many) cuts the images into other windows than the set's own.
+
+        `scale_bands`: magnifications that `windows[epoch, index, band]` is drawn from, instead of the whole range.
 
         A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
         """
@@ -77,6 +80,7 @@ class WindowDataset(Dataset[Window]):
         self.manifest: Manifest = manifest if tiles_px is None else retiled(manifest, *tiles_px)
         self.augmentation = augmentation
         self.seed = seed
+        self.scale_bands = tuple(scale_bands)
         self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)
         window_px = self.manifest.windows.size_px
         self.size_px = window_px if augmentation.crop_px is None else augmentation.crop_px
@@ -101,10 +105,10 @@ class WindowDataset(Dataset[Window]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, key: int | tuple[int, int]) -> Window:
-        epoch, index = key if isinstance(key, tuple) else (0, int(key))
+    def __getitem__(self, key: int | tuple[int, ...]) -> Window:
+        epoch, index, *band = key if isinstance(key, tuple) else (0, int(key))
         image_index, x, y = self.rows[index]
-        chance = draw(self.augmentation, self.seed, epoch, index)
+        chance = draw(self.augmentation, self.seed, epoch, index, self.scale_bands[band[0]] if band else None)
         rgb, codes = self._pixels[image_index]
         size, spare_px = self.size_px, self.manifest.windows.size_px - self.size_px
         x, y = x + round(chance.crop_x * spare_px), y + round(chance.crop_y * spare_px)

@@ -21,8 +21,9 @@ SIGMA_MODES: Final = ("constrained", "fixed", "free", "free_from_one")
 class GaussianConv2d(nn.Module):
     r"""f_k ↦ Σ_{i+j ≤ N} α_ij (G^ij(σ_k) ⋆ f_k) for each of γ scales k, with α shared by the scales (paper eq. 4).
 
-    The lifting form sees one image at every scale: [B, C_in, H, W] → [B, γ, C_out/γ, H, W].  The hidden form keeps the
-    scales apart: [B, γ, C_in/γ, H, W] → [B, γ, C_out/γ, H, W].  Zero padding, no bias.
+    The lifting form sees one image at every scale: [B, C_in, H, W] → [B, γ, C_out/γ, H, W]; given [B, γ, C_in, H, W],
+    each scale sees an image of its own.  The hidden form keeps the scales apart: [B, γ, C_in/γ, H, W] → [B, γ, C_out/γ,
+    H, W].  Zero padding, no bias.
 
     Args:
         in_channels: of the image (lifting) or of all scales together (hidden; divisible by `scales`).
@@ -145,13 +146,14 @@ class GaussianConv2d(nn.Module):
 
     def _checked(self, features: Tensor) -> Tensor:
         axes = "channels" if self.lifting else "scales, channels"
-        if features.ndim != (4 if self.lifting else 5):
+        if features.ndim != 5 and not (self.lifting and features.ndim == 4):
             raise InputError(f"input of shape {list(features.shape)} must be [batch, {axes}, height, width]")
         if not features.is_floating_point():
             raise InputError(f"input of type {features.dtype} must be floating point, e.g. images.float() / 255")
-        if self.lifting:
+        one_for_all = features.ndim == 4
+        if one_for_all:
             features = features[:, None]
-        expected = (1 if self.lifting else self.scales, self.in_channels)
+        expected = (1 if one_for_all else self.scales, self.in_channels)
         if tuple(features.shape[1:3]) != expected:
             raise InputError(
                 f"input of shape {list(features.shape)} must have {expected[0]} scales of {expected[1]} channels"

@@ -27,10 +27,15 @@ def labelled_pixels(target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
     return (target != ignore_index).sum()
 
 
-def scale_loss_sums(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
-    """Σ over the labelled pixels of −log softmax(logits_k)[target], [γ]: parts of a batch add up."""
+def scale_loss_sums(
+    logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX, class_weights: Tensor | None = None
+) -> Tensor:
+    """Σ over the labelled pixels of −w_c log softmax(logits_k)[c], c the target's class, [γ]: parts of a batch add up.
+
+    `target` [B, H, W] is that of every scale; [B, γ, H, W] has one for each, as when each was shown another image.
+    """
     batch, scales, classes, height, width = logits.shape
-    if target.shape != (batch, height, width):
+    if target.shape not in ((batch, height, width), (batch, scales, height, width)):
         raise InputError(f"`target` of shape {list(target.shape)} must be {[batch, height, width]}, as the logits are")
     labelled = target != ignore_index
     if bool((labelled & ((target < 0) | (target >= classes))).any()):
@@ -38,8 +43,10 @@ def scale_loss_sums(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_I
         raise InputError(
             f"`target` holds class {worst}; the model knows 0 … {classes - 1} and {ignore_index} for ignore"
         )
-    repeated = target.long()[:, None].expand(batch, scales, height, width).flatten(0, 1)
-    losses = cross_entropy(logits.flatten(0, 1), repeated, ignore_index=ignore_index, reduction="none")
+    each = target.long() if target.ndim == 4 else target.long()[:, None].expand(batch, scales, height, width)
+    losses = cross_entropy(
+        logits.flatten(0, 1), each.flatten(0, 1), class_weights, ignore_index=ignore_index, reduction="none"
+    )
     return losses.view(batch, scales, -1).sum((0, 2))
 
 

@@ -107,8 +107,8 @@ class ScaleUNet(nn.Module):
         return self.head(features)  # type: ignore[no-any-return]
 
     def features(self, images: Tensor) -> Tensor:
-        """What the head sees: [B, γ, C, H, W]."""
-        if images.ndim != 4 or images.shape[1] != self.in_channels:
+        """What the head sees: [B, γ, C, H, W].  A SEUNet also takes an image for each scale: [B, γ, colours, H, W]."""
+        if images.ndim not in (4, 5) or images.shape[-3] != self.in_channels:
             raise InputError(
                 f"`images` of shape {list(images.shape)} must be [batch, {self.in_channels}, height, width]"
             )

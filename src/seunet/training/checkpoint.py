@@ -1,8 +1,9 @@
 """A training run's state in one safetensors file: written whole or not at all, never unpickled.
 
-Tensors: `model/NAME`, `optimizer/NAME/KEY`, `rng/torch`.  Metadata: one entry, JSON with `facts` (step, config, data
-hash, …) and the `sha256` of names, types, shapes and bytes of all tensors and of the facts.  One entry, because
-safetensors writes several in random order, and the same state is to be the same bytes.
+Tensors: `model/NAME`, `average/NAME` where weights are averaged, `optimizer/NAME/KEY`, `rng/torch`.  Metadata: one
+entry, JSON with `facts` (step, config, data hash, …) and the `sha256` of names, types, shapes and bytes of all tensors
+and of the facts.  One entry, because safetensors writes several in random order, and the same state is to be the same
+bytes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from seunet.atomic import write_bytes
 from seunet.errors import ModelFileError
 
 FORMAT: Final = "seunet-checkpoint-1"
+AVERAGED: Final = "average/"
+"""Before the names of the running mean of the weights and of how many it is of."""
 
 
 class Checkpoint(NamedTuple):
@@ -31,8 +34,8 @@ class Checkpoint(NamedTuple):
     facts: dict[str, Any]
 
 
-def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    return {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+def model_tensors(model: nn.Module, prefix: str = "model/") -> dict[str, Tensor]:
+    return {f"{prefix}{name}": tensor for name, tensor in model.state_dict().items()}
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -45,9 +48,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     }
 
 
-def restore_model(checkpoint: Checkpoint, model: nn.Module) -> None:
-    tensors = _under(checkpoint, "model/")
-    model.load_state_dict(tensors)
+def restore_model(checkpoint: Checkpoint, model: nn.Module, prefix: str = "model/") -> None:
+    model.load_state_dict(_under(checkpoint, prefix))
 
 
 def restore_optimizer(checkpoint: Checkpoint, optimizer: torch.optim.Optimizer, model: nn.Module) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -72,6 +72,13 @@ class RecipeSection(_Section):
     """The maximum of the cycle."""
     weight_decay: float = Field(default=1e-4, ge=0, le=1)
     """Not applied to σ and η."""
+    class_weights: tuple[float, ...] | None = None
+    """What a pixel of each class counts for in the loss.  It decides at p > ½; the IoU is largest with p > IoU/2."""
+    first_head_scale: float | None = Field(default=None, gt=0)
+    """Show each window to one head alone, at a magnification that its filters fit (`training.matching`): the one that
+    fits the first.  None shows every window to all heads."""
+    average: float | None = Field(default=None, gt=0, lt=1)
+    """β of a running mean of the weights, w̄ ← β·w̄ + (1 − β)·w, which is then what is judged and kept."""
     clip_norm: float | None = Field(default=None, gt=0)
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     sync_norm: bool = True
@@ -125,12 +132,15 @@ def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
     return checked_settings(TrainingConfig, tree, where)
 
 
+_YOUNGER: Final = ("start", "recipe.class_weights", "recipe.first_head_scale", "recipe.average")
+"""Fields that the first runs did not have; left out they mean what was done then, so those are still the same runs."""
+
+
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
     """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
     tree = config.model_dump(mode="json", exclude={"machine": True, "data": {"root"}})
-    if config.start is None:
-        del tree["start"]  # younger than the first runs, which are still the same runs without it
-    return {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
+    leaves = {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
+    return {name: value for name, value in leaves.items() if name not in _YOUNGER or value != "null"}
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:

@@ -54,6 +54,8 @@ def restore(kept: files.Checkpoint, trainer: Trainer) -> Progress:
     """Bring weights, optimiser, random numbers and loss scale back to where they were."""
     files.restore_model(kept, trainer.model)
     files.restore_optimizer(kept, trainer.optimizer, trainer.model)
+    if trainer.averaged is not None:
+        files.restore_model(kept, trainer.averaged, files.AVERAGED)
     torch.set_rng_state(kept.tensors["rng/torch"])
     if kept.facts["scaler"]:
         trainer.scaler.load_state_dict(kept.facts["scaler"])
@@ -104,7 +106,7 @@ class Keeper:
 
     def note_validation(self, epoch: int, ious: dict[str, Any]) -> list[list[float]] | None:
         """Log the scores with every σ as it is now, which is returned."""
-        model = self._trainer.model
+        model = self._trainer.judged
         sigmas = rounded(model.sigmas().tolist()) if isinstance(model, SEUNet) else None
         self._log.append({"step": self._progress.step, "epoch": epoch, "validation": ious, "sigmas": sigmas})
         return sigmas
@@ -114,6 +116,8 @@ class Keeper:
         trainer = self._trainer
         self._progress.log_bytes = self._log.sync()
         tensors = files.model_tensors(trainer.model) | files.optimizer_tensors(trainer.optimizer, trainer.model)
+        if trainer.averaged is not None:
+            tensors |= files.model_tensors(trainer.averaged, files.AVERAGED)
         tensors["rng/torch"] = torch.get_rng_state()
         facts = {**self._identity, "progress": asdict(self._progress), "scaler": trainer.scaler.state_dict()}
         files.write_checkpoint(self._folder.last, files.Checkpoint(tensors, facts))
@@ -122,7 +126,7 @@ class Keeper:
     def keep_best(self) -> None:
         """The weights as they are now are the best so far."""
         facts = {**self._identity, "step": self._progress.step, "iou": self._progress.best_iou}
-        files.write_checkpoint(self._folder.best, files.Checkpoint(files.model_tensors(self._trainer.model), facts))
+        files.write_checkpoint(self._folder.best, files.Checkpoint(files.model_tensors(self._trainer.judged), facts))
 
     def end(self, event: str) -> None:
         """The end, of the run or for now: the best weights become a model folder."""

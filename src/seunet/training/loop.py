@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from seunet.errors import ResourceError, SeunetError
+from seunet.data.manifest import read_manifest
+from seunet.errors import InputError, ResourceError, SeunetError
+from seunet.models.skeleton import ScaleUNet
 from seunet.training.building import begin_with, make_model
 from seunet.training.config import TrainingConfig
 from seunet.training.keeping import Keeper, Progress, kept_before, restore
 from seunet.training.machine import Meter
+from seunet.training.matching import head_scales, scale_bands
 from seunet.training.processes import Processes
 from seunet.training.recipe import make_optimizer, one_cycle, set_pace
 from seunet.training.reports import Observer, Outcome, StepReport, ValidationReport
@@ -61,6 +64,17 @@ def train(
         place.release()
 
 
+def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]]:
+    """The magnifications of each head, where each is shown windows of its own."""
+    weights = config.recipe.class_weights
+    if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
+        raise InputError(
+            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one a class"
+        )
+    first = config.recipe.first_head_scale
+    return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
+
+
 class Run:
     """A run that is going on: everything it needs, set up once."""
 
@@ -79,9 +93,10 @@ class Run:
         recipe = config.recipe
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
-        self.sources = Sources(config.data, config.seed)
-        check_shares(self.sources.training, recipe.batch, processes, config.data.root)
-        model = make_model(config, self.sources.manifest)
+        manifest = read_manifest(config.data.root)
+        model = make_model(config, manifest)
+        self.sources = Sources(config.data, config.seed, _bands(config, model))
+        check_shares(self.sources.training, recipe, processes, config.data.root)
         if config.start is not None and not resume:
             begin_with(model, config.start)
         model = model.to(processes.device)
@@ -92,6 +107,9 @@ class Run:
             accumulate=recipe.accumulate,
             clip_norm=recipe.clip_norm,
             precision=recipe.precision,
+            class_weights=recipe.class_weights,
+            own_windows=recipe.first_head_scale is not None,
+            average=recipe.average,
         )
         self.steps_per_epoch = len(self.sources.training) // recipe.batch
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -134,7 +152,8 @@ class Run:
 
     def _batches(self, epoch: int, done: int) -> DataLoader:
         windows, seed = self.sources.training, self.config.seed
-        sampler = ShareSampler(len(windows), self.config.recipe.batch, seed, epoch, done, self.processes)
+        bands = len(windows.scale_bands)
+        sampler = ShareSampler(len(windows), self.config.recipe.batch, seed, epoch, done, self.processes, bands)
         return batches(windows, sampler, self.config.machine.workers, self.processes.device.type == "cuda")
 
     def _step(self, epoch: int, batch: Batch) -> None:
@@ -219,8 +238,9 @@ class Run:
         if not last and (epoch + 1) % rules.every_epochs:
             return
         # Norms that are not synced differ by process; what is judged is what is kept.
-        self.processes.follow_lead(self.trainer.model.buffers())
-        ious = validate(self.trainer.model, held_out, self.processes, rules.batch)
+        judged = self.trainer.judged
+        self.processes.follow_lead(judged.buffers())
+        ious = validate(judged, held_out, self.processes, rules.batch)
         iou = float(ious[rules.fusion])
         # A set of held-out windows without the class has no IoU: anything is better than that.
         better = progress.best_iou is None or math.isnan(progress.best_iou) or iou > progress.best_iou
@@ -234,7 +254,7 @@ class Run:
         self._checkpoint()
         report = ValidationReport(progress.step, epoch, iou, float(progress.best_iou or 0), ious, sigmas)
         for observer in self.observers:
-            observer.on_validation(report, self.trainer.model, self.sources)
+            observer.on_validation(report, judged, self.sources)
 
     def _checkpoint_if_due(self) -> None:
         if self._clock() - self._last_checkpoint >= self.config.machine.checkpoint_seconds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -13,7 +13,7 @@ from seunet.data.augment import epoch_order
 from seunet.data.loader import WindowDataset
 from seunet.data.manifest import Manifest, read_manifest
 from seunet.errors import InputError, unknown_name
-from seunet.training.config import DataSection
+from seunet.training.config import DataSection, RecipeSection
 from seunet.training.processes import Processes
 from seunet.training.step import collate
 
@@ -21,7 +21,7 @@ from seunet.training.step import collate
 class Sources:
     """Training and held-out windows of a prepared set."""
 
-    def __init__(self, section: DataSection, seed: int) -> None:
+    def __init__(self, section: DataSection, seed: int, scale_bands: Sequence[tuple[float, float]] = ()) -> None:
         self.manifest = read_manifest(section.root)
         self.held_out = held_out_images(section, self.manifest)
         names = [image.name for image in self.manifest.images if image.split == "train"]
@@ -29,7 +29,9 @@ class Sources:
         if not learnt_from:
             raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
         augmentation = section.augmentation.augmentation()
-        self.training = WindowDataset(section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from)
+        self.training = WindowDataset(
+            section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from, scale_bands=scale_bands
+        )
         self.validation = (
             WindowDataset(section.root, ("train", "validation"), images=self.held_out) if self.held_out else None
         )
@@ -60,23 +62,31 @@ def held_out_images(section: DataSection, manifest: Manifest) -> list[str]:
     return chosen
 
 
-class ShareSampler(Sampler[list[tuple[int, int]]]):
+class ShareSampler(Sampler[list[tuple[int, ...]]]):
     """This process's share of every batch of an epoch from step `start` on: lists of (epoch, index).
+
+    With `bands`, of (epoch, index, band), the bands in turn.
 
     Batch n of the epoch is order[n·B : (n + 1)·B] for any number of processes, each of which takes its slice: the
     processes together see what one would.  Windows that do not fill a batch are left to other epochs.
     """
 
-    def __init__(self, length: int, batch: int, seed: int, epoch: int, start: int, processes: Processes) -> None:
-        self._order = epoch_order(length, seed, epoch)
+    def __init__(
+        self, length: int, batch: int, seed: int, epoch: int, start: int, processes: Processes, bands: int = 0
+    ) -> None:
+        self._order, self._bands = epoch_order(length, seed, epoch), bands
         self._batch, self._epoch, self._start, self._processes = batch, epoch, start, processes
         self.steps = length // batch
 
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+    def __iter__(self) -> Iterator[list[tuple[int, ...]]]:
         share = self._batch // self._processes.size
         for step in range(self._start, self.steps):
             first = step * self._batch + self._processes.rank * share
-            yield [(self._epoch, index) for index in self._order[first : first + share]]
+            mine = self._order[first : first + share]
+            if self._bands:
+                yield [(self._epoch, index, place % self._bands) for place, index in enumerate(mine)]
+            else:
+                yield [(self._epoch, index) for index in mine]
 
     def __len__(self) -> int:
         return self.steps - self._start
@@ -104,8 +114,16 @@ def _leave_signals_to_the_run(_worker: int) -> None:
     signal.signal(signal.SIGTERM, lambda number, _frame: signal.signal(number, signal.SIG_DFL))
 
 
-def check_shares(windows: WindowDataset, batch: int, processes: Processes, root: Path) -> None:
+def check_shares(windows: WindowDataset, recipe: RecipeSection, processes: Processes, root: Path) -> None:
     """Refuse a batch that cannot be filled or shared out."""
+    batch, bands = recipe.batch, len(windows.scale_bands)
+    if bands and batch % (bands * processes.size * recipe.accumulate):
+        raise InputError(
+            f"`recipe.batch` (={batch}) must be divisible by the {bands} heads"
+            + (f" × {processes.size} processes" if processes.size > 1 else "")
+            + (f" × {recipe.accumulate} parts" if recipe.accumulate > 1 else "")
+            + ", each of which is shown windows of its own (`recipe.first_head_scale`)"
+        )
     if len(windows) < batch:
         raise InputError(
             f"{root}: {len(windows)} training windows do not fill a batch of {batch}; lower `recipe.batch`"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_, get_total_norm
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
 from seunet.models.skeleton import ScaleUNet
@@ -29,16 +30,27 @@ class Batch(NamedTuple):
 class LossOf(nn.Module):
     """A model with its loss: what DistributedDataParallel wraps, so that η is used inside it as well."""
 
-    def __init__(self, model: ScaleUNet) -> None:
+    class_weights: Tensor | None
+
+    def __init__(
+        self, model: ScaleUNet, class_weights: Sequence[float] | None = None, own_windows: bool = False
+    ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.own_windows = model, own_windows
+        weights = None if class_weights is None else torch.tensor(class_weights)
+        self.register_buffer("class_weights", weights, persistent=False)
 
     def forward(self, images: Tensor, masks: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
         """Σ_k η̃_k Σ_pixels / labelled, and the parts of each head.  `labelled` counts the pixels of the whole batch."""
+        if self.own_windows:
+            # Window n is for head n mod γ alone: the network runs γ windows where it would run one.
+            heads = self.model.heads
+            images, masks = (part.view(-1, heads, *part.shape[1:]) for part in (images, masks))
+            labelled = labelled / heads
         logits = self.model(images)
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        head_losses = scale_loss_sums(logits, masks) / labelled
+        head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights) / labelled
         return weighted_loss(head_losses, self.model.head_weights()), head_losses.detach()
 
 
@@ -54,11 +66,15 @@ class Trainer:
         accumulate: int = 1,
         clip_norm: float | None = None,
         precision: str = "float32",
+        class_weights: Sequence[float] | None = None,
+        own_windows: bool = False,
+        average: float | None = None,
     ) -> None:
         self.model, self.optimizer, self.processes = model, optimizer, processes
         self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
-        loss_of: nn.Module = LossOf(model)
+        self.averaged = None if average is None else _running_mean(model, average)
+        loss_of: nn.Module = LossOf(model, class_weights, own_windows).to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
 
     def gradient(self, batch: Batch) -> Tensor:
@@ -92,6 +108,13 @@ class Trainer:
             clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        if self.averaged is not None:
+            self.averaged.update_parameters(self.model)
+
+    @property
+    def judged(self) -> ScaleUNet:
+        """The model that is validated and kept: the running mean of the weights, where there is one."""
+        return self.model if self.averaged is None else self.averaged.module  # type: ignore[return-value]
 
     def _precision(self) -> AbstractContextManager[object]:
         if self._dtype == torch.float32:
@@ -103,6 +126,12 @@ class Trainer:
         if isinstance(self._loss_of, DistributedDataParallel) and not last:
             return self._loss_of.no_sync()
         return nullcontext()
+
+
+def _running_mean(model: ScaleUNet, beta: float) -> AveragedModel:
+    """w̄ ← β·w̄ + (1 − β)·w of all weights and running statistics, beginning with the first weights that come."""
+    rule = get_ema_multi_avg_fn(beta)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=rule, use_buffers=True)
 
 
 def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Tensor, Tensor]]:
