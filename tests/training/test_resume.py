@@ -56,13 +56,24 @@ def test_stopped_after_any_step_and_resumed_with_any_workers_it_ends_with_the_sa
     assert learnt(tmp_path / "run") == unbroken
 
 
-@pytest.mark.parametrize("kind", ["half precision", "another model", "parts and clipping", "validation now and then"])
+@pytest.mark.parametrize(
+    "kind",
+    ["half precision", "another model", "parts and clipping", "validation now and then", "own windows, averaged"],
+)
 def test_whatever_the_recipe_the_resumed_run_is_the_unbroken_one(kind: str, nuclei: Path, tmp_path: Path) -> None:
     changes: dict[str, dict[str, Any]] = {
         "half precision": {"recipe__precision": "bfloat16"},
         "another model": {"model__name": "unet", "model__widths": [4, 8]},
         "parts and clipping": {"recipe__accumulate": 3, "recipe__clip_norm": 0.1, "seed": 7},
         "validation now and then": {"validation__every_epochs": 2, "data__augmentation": {"shift_px": 5}},
+        "own windows, averaged": {
+            "model__preset": "geometric",
+            "data__augmentation": {"crop_px": 24, "scale_range": [0.25, 4.0]},
+            "recipe__batch": 5,
+            "recipe__first_head_scale": 0.5,
+            "recipe__average": 0.9,
+            "recipe__class_weights": [1.0, 2.0],
+        },
     }
     config = tiny_config(nuclei, **changes[kind])
     train_alone(config, tmp_path / "whole")

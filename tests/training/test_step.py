@@ -39,7 +39,7 @@ def batch_of(count: int) -> Batch:
 
 def gradient_of(model: ScaleUNet, batch: Batch, accumulate: int) -> dict[str, Tensor]:
     trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, accumulate=accumulate)
-    losses = trainer.gradient(batch)
+    _, losses = trainer.gradient(batch)
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     return found | {"head losses": losses.double()}
 

@@ -44,8 +44,9 @@ def scale_loss_sums(
             f"`target` holds class {worst}; the model knows 0 … {classes - 1} and {ignore_index} for ignore"
         )
     each = target.long() if target.ndim == 4 else target.long()[:, None].expand(batch, scales, height, width)
+    weight = None if class_weights is None else class_weights.to(logits.dtype)
     losses = cross_entropy(
-        logits.flatten(0, 1), each.flatten(0, 1), class_weights, ignore_index=ignore_index, reduction="none"
+        logits.flatten(0, 1), each.flatten(0, 1), weight, ignore_index=ignore_index, reduction="none"
     )
     return losses.view(batch, scales, -1).sum((0, 2))
 

@@ -77,6 +77,8 @@ class RecipeSection(_Section):
     first_head_scale: float | None = Field(default=None, gt=0)
     """Show each window to one head alone, at a magnification that its filters fit (`training.matching`): the one that
     fits the first.  None shows every window to all heads."""
+    fused_share: float = Field(default=0.0, ge=0, le=1)
+    """f of L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens): a head may be unsure of what the others know."""
     average: float | None = Field(default=None, gt=0, lt=1)
     """β of a running mean of the weights, w̄ ← β·w̄ + (1 − β)·w, which is then what is judged and kept."""
     clip_norm: float | None = Field(default=None, gt=0)
@@ -132,15 +134,22 @@ def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
     return checked_settings(TrainingConfig, tree, where)
 
 
-_YOUNGER: Final = ("start", "recipe.class_weights", "recipe.first_head_scale", "recipe.average")
-"""Fields that the first runs did not have; left out they mean what was done then, so those are still the same runs."""
+_YOUNGER: Final = {
+    "start": None,
+    "recipe.class_weights": None,
+    "recipe.first_head_scale": None,
+    "recipe.fused_share": 0.0,
+    "recipe.average": None,
+}
+"""Fields that the first runs did not have, with the value that means what was done then: those are the same runs."""
 
 
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
     """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
     tree = config.model_dump(mode="json", exclude={"machine": True, "data": {"root"}})
     leaves = {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
-    return {name: value for name, value in leaves.items() if name not in _YOUNGER or value != "null"}
+    as_before = {name: json.dumps(value) for name, value in _YOUNGER.items()}
+    return {name: value for name, value in leaves.items() if as_before.get(name) != value}
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:

@@ -109,6 +109,7 @@ class Run:
             precision=recipe.precision,
             class_weights=recipe.class_weights,
             own_windows=recipe.first_head_scale is not None,
+            fused_share=recipe.fused_share,
             average=recipe.average,
         )
         self.steps_per_epoch = len(self.sources.training) // recipe.batch
@@ -162,8 +163,7 @@ class Run:
         set_pace(self.trainer.optimizer, pace)
         batch = Batch(*(part.to(self.processes.device, non_blocking=True) for part in batch))
         weights = model.head_weights().detach()
-        head_losses = self._gradient(batch)
-        loss = float(torch.dot(weights, head_losses))
+        loss, head_losses = self._gradient(batch)
         if not math.isfinite(loss) or not self.trainer.finite_gradient():
             self._stop_diverged(batch, head_losses)
         self.trainer.update()
@@ -175,7 +175,7 @@ class Run:
             self.progress.step,
             self.total_steps,
             epoch,
-            loss,
+            float(loss),
             head_losses.tolist(),
             weights.tolist(),
             pace.learning_rate,
@@ -185,7 +185,7 @@ class Run:
         for observer in self.observers:
             observer.on_step(report)
 
-    def _gradient(self, batch: Batch) -> Tensor:
+    def _gradient(self, batch: Batch) -> tuple[Tensor, Tensor]:
         try:
             return self.trainer.gradient(batch)
         except (RuntimeError, MemoryError) as error:

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
 from seunet.models.skeleton import ScaleUNet
 from seunet.training.processes import Processes
@@ -33,15 +34,22 @@ class LossOf(nn.Module):
     class_weights: Tensor | None
 
     def __init__(
-        self, model: ScaleUNet, class_weights: Sequence[float] | None = None, own_windows: bool = False
+        self,
+        model: ScaleUNet,
+        class_weights: Sequence[float] | None = None,
+        own_windows: bool = False,
+        fused_share: float = 0.0,
     ) -> None:
         super().__init__()
-        self.model, self.own_windows = model, own_windows
+        self.model, self.own_windows, self.fused_share = model, own_windows, fused_share
         weights = None if class_weights is None else torch.tensor(class_weights)
         self.register_buffer("class_weights", weights, persistent=False)
 
     def forward(self, images: Tensor, masks: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
-        """Σ_k η̃_k Σ_pixels / labelled, and the parts of each head.  `labelled` counts the pixels of the whole batch."""
+        """L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens), then L and every l_k for the log.
+
+        l is Σ over the pixels / `labelled`, which counts those of the whole batch.
+        """
         if self.own_windows:
             # Window n is for head n mod γ alone: the network runs γ windows where it would run one.
             heads = self.model.heads
@@ -51,7 +59,12 @@ class LossOf(nn.Module):
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights) / labelled
-        return weighted_loss(head_losses, self.model.head_weights()), head_losses.detach()
+        loss = weighted_loss(head_losses, self.model.head_weights())
+        if self.fused_share:
+            fused = fuse(logits.softmax(2), "p_ens").clamp(min=torch.finfo(logits.dtype).eps).log()
+            fused_loss = scale_loss_sums(fused[:, None], masks, class_weights=self.class_weights)[0] / labelled
+            loss = (1 - self.fused_share) * loss + self.fused_share * fused_loss
+        return loss, torch.cat([loss[None], head_losses]).detach()
 
 
 class Trainer:
@@ -68,31 +81,33 @@ class Trainer:
         precision: str = "float32",
         class_weights: Sequence[float] | None = None,
         own_windows: bool = False,
+        fused_share: float = 0.0,
         average: float | None = None,
     ) -> None:
         self.model, self.optimizer, self.processes = model, optimizer, processes
         self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
         self.averaged = None if average is None else _running_mean(model, average)
-        loss_of: nn.Module = LossOf(model, class_weights, own_windows).to(processes.device)
+        loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share).to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
 
-    def gradient(self, batch: Batch) -> Tensor:
-        """Set every parameter's gradient to that of the loss over the batch of all processes; the loss of each head.
+    def gradient(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Set every parameter's gradient to that of the loss over the batch of all processes; it and each head's.
 
         The mean is over the labelled pixels of the whole batch, so its parts may hold different numbers of them.
         """
         self.optimizer.zero_grad(set_to_none=True)
         labelled = self.processes.total(labelled_pixels(batch.masks)).clamp(min=1)
-        head_losses = torch.zeros(self.model.heads, device=batch.images.device)
+        losses = torch.zeros(1 + self.model.heads, device=batch.images.device)
         for last, images, masks in _parts(batch, self.accumulate):
             with self._exchange(last), self._precision():
                 loss, parts = self._loss_of(images, masks, labelled)
             # DistributedDataParallel averages the gradients; the sum is wanted.
             with self._exchange(last):
                 self.scaler.scale(loss * self.processes.size).backward()
-            head_losses += parts
-        return self.processes.total(head_losses)
+            losses += parts
+        losses = self.processes.total(losses)
+        return losses[0], losses[1:]
 
     def finite_gradient(self) -> bool:
         """Whether the gradient can be followed; where the loss is scaled, the scaler leaves out steps that overflow."""
