@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import seunet
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
@@ -107,6 +108,7 @@ def test_bands_fill_the_range_and_meet_half_way_between_heads() -> None:
         ({"data__augmentation": {"crop_px": 24, "scale_range": [1.0, 4.0]}}, "does not reach all heads"),
         ({"recipe__batch": 4}, "`recipe.batch` (=4) must be divisible by the 5 heads, each"),
         ({"recipe__batch": 5, "recipe__accumulate": 2}, "divisible by the 5 heads × 2 parts"),
+        ({"recipe__frozen_norms": True}, "`recipe.frozen_norms` needs statistics to leave as they are: set `start`"),
         ({"recipe__class_weights": [1.0]}, "`recipe.class_weights` (=[1.0]) must be 2 positive numbers"),
         ({"recipe__class_weights": [1.0, 0.0]}, "must be 2 positive numbers, one a class"),
     ],
@@ -158,3 +160,17 @@ def test_the_best_weights_are_the_averaged_ones(nuclei: Path, tmp_path: Path) ->
     name = "head.convolution.weight"
     assert torch.equal(best[f"model/{name}"], last[f"average/module.{name}"])
     assert not torch.equal(best[f"model/{name}"], last[f"model/{name}"])
+
+
+def test_frozen_norms_keep_the_statistics_they_came_with_and_all_else_learns(nuclei: Path, tmp_path: Path) -> None:
+    train_alone(tiny_config(nuclei, recipe__epochs=1), tmp_path / "first")
+    start = str(tmp_path / "first" / "model")
+    config = tiny_config(nuclei, start=start, recipe__epochs=1, recipe__frozen_norms=True)
+    train_alone(config, tmp_path / "second")
+    before = seunet.load(start).state_dict()
+    after = read_checkpoint(tmp_path / "second" / "last.safetensors").tensors
+    for name, value in before.items():
+        if "running" in name or "num_batches" in name:
+            assert torch.equal(after[f"model/{name}"], value), name
+        elif "coefficients" in name:
+            assert not torch.equal(after[f"model/{name}"], value), name

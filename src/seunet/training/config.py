@@ -83,6 +83,8 @@ class RecipeSection(_Section):
     """β of a running mean of the weights, w̄ ← β·w̄ + (1 − β)·w, which is then what is judged and kept."""
     clip_norm: float | None = Field(default=None, gt=0)
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    frozen_norms: bool = False
+    """Leave the running statistics of `start` as they are and train with them, as at use."""
     sync_norm: bool = True
     """Batch statistics over all processes, so that their number does not change the result."""
 
@@ -140,6 +142,7 @@ _YOUNGER: Final = {
     "recipe.first_head_scale": None,
     "recipe.fused_share": 0.0,
     "recipe.average": None,
+    "recipe.frozen_norms": False,
 }
 """Fields that the first runs did not have, with the value that means what was done then: those are the same runs."""
 

@@ -65,7 +65,9 @@ def train(
 
 
 def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]]:
-    """The magnifications of each head, where each is shown windows of its own."""
+    """The magnifications of each head, where each is shown windows of its own; refuses what does not fit the model."""
+    if config.recipe.frozen_norms and config.start is None:
+        raise InputError("`recipe.frozen_norms` needs statistics to leave as they are: set `start` to a trained model")
     weights = config.recipe.class_weights
     if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
         raise InputError(
@@ -111,6 +113,7 @@ class Run:
             own_windows=recipe.first_head_scale is not None,
             fused_share=recipe.fused_share,
             average=recipe.average,
+            frozen_norms=recipe.frozen_norms,
         )
         self.steps_per_epoch = len(self.sources.training) // recipe.batch
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -158,7 +161,7 @@ class Run:
         return batches(windows, sampler, self.config.machine.workers, self.processes.device.type == "cuda")
 
     def _step(self, epoch: int, batch: Batch) -> None:
-        model = self.trainer.model.train()
+        model = self.trainer.begin_step()
         pace = one_cycle(self.progress.step, self.total_steps, self.config.recipe.learning_rate)
         set_pace(self.trainer.optimizer, pace)
         batch = Batch(*(part.to(self.processes.device, non_blocking=True) for part in batch))

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
 from seunet.models.skeleton import ScaleUNet
@@ -83,13 +84,24 @@ class Trainer:
         own_windows: bool = False,
         fused_share: float = 0.0,
         average: float | None = None,
+        frozen_norms: bool = False,
     ) -> None:
         self.model, self.optimizer, self.processes = model, optimizer, processes
+        self.frozen_norms = frozen_norms
         self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
         self.averaged = None if average is None else _running_mean(model, average)
         loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share).to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
+
+    def begin_step(self) -> ScaleUNet:
+        """The model, ready to learn."""
+        self.model.train()
+        if self.frozen_norms:
+            for module in self.model.modules():
+                if isinstance(module, ScaleNorm2d):
+                    module.eval()
+        return self.model
 
     def gradient(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Set every parameter's gradient to that of the loss over the batch of all processes; it and each head's.
