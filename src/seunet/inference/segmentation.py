@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seunet.errors import InputError
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, Mpp, RgbArray
-from seunet.inference.magnification import DEFAULT_RANGE, NO_RANGE, Plan, checked_mpp, plan
+from seunet.inference.magnification import Plan, checked_mpp, plan
 from seunet.inference.tiling import checked_tile_px, tiles
 from seunet.inference.tissue import find_tissue
 from seunet.inference.working import WorkingRaster
@@ -22,6 +22,7 @@ from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
 from seunet.models.files import load
 from seunet.models.gaussian import SEUNet
+from seunet.models.scale_use import filter_range, model_mpp
 from seunet.models.skeleton import ScaleUNet
 
 BACKGROUND: Final = 0
@@ -94,9 +95,7 @@ def segment(
 
 def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
     """The plan for a model by its card; one without σ always sees its training scale."""
-    card = model.card
-    scalable = DEFAULT_RANGE if card is None else card.told_range
-    return plan(mpp, levels, None if card is None else card.mpp, scalable if isinstance(model, SEUNet) else NO_RANGE)
+    return plan(mpp, levels, model_mpp(model), filter_range(model))
 
 
 def network_for(
