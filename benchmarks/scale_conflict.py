@@ -17,7 +17,6 @@ import numpy as np
 
 from benchmarks.fit_scale import (
     HALF_SCALE,
-    INTERVAL_AT,
     MPP,
     PLAIN_SCALES,
     LeftOut,
@@ -31,7 +30,7 @@ from benchmarks.fit_scale import (
 )
 from benchmarks.record import write_results
 from seunet.maths.scale_templates import Templates
-from seunet.models.scale_estimator import Limits, ScaleEstimate, ScaleEstimator, conflict
+from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimate, ScaleEstimator, conflict
 from seunet.models.scale_regions import Region
 
 WRONG_BY = (0.25, 0.5, 2.0, 4.0)
