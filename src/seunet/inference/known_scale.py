@@ -28,7 +28,7 @@ class KnownScale(NamedTuple):
     choice: ScaleChoice
     stated: Mpp | None
     estimate: ScaleEstimate | None
-    """None where the pixels were not asked."""
+    """None where the pixels were not asked, or the model brings nothing to ask them by."""
     used: Mpp | None
     conflict: str | None
     """A sentence, where the stated mpp is not what the pixels look like."""
@@ -39,14 +39,16 @@ def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") ->
     if choice != "auto":
         return KnownScale(choice, image.mpp, None, image.mpp if choice == "told" else None, None)
     found = _estimate(image, model)
+    if found is None:
+        return KnownScale(choice, image.mpp, None, image.mpp, None)
     if image.mpp is not None:
         return KnownScale(choice, image.mpp, found, image.mpp, conflict(image.mpp.mean, found))
     return KnownScale(choice, None, found, _as_mpp(found), None)
 
 
-def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate:
+def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
     if model.scale_estimator is None:
-        return unknown("the model brings nothing to tell the scale by")
+        return None
     if model_mpp(model) is None:
         return unknown("the model does not say at how many µm per pixel it learnt")
     return estimate_slide(image, estimator=model.scale_estimator)
@@ -78,16 +80,12 @@ def estimate_facts(found: ScaleEstimate) -> dict[str, Any]:
     return {"known": found.known, **rounded, "reason": found.reason}
 
 
-def scale_line(scale: KnownScale, reason: str) -> str:
-    """One line for people: where the scale is from, what the pixels look like, and what was done with it."""
-    if scale.choice == "native":
-        return "scale: pixels and filters as they are, as asked"
+def scale_lines(scale: KnownScale, reason: str) -> tuple[str, ...]:
+    """One line for people where the pixels were asked: what is stated, what they look like, and what was done."""
     if scale.estimate is None:
-        return f"scale: {_stated(scale.stated)}; {reason}"
-    looks = estimate_text(scale.estimate)
-    if scale.stated is not None:
-        return f"scale: {_stated(scale.stated)}; from the pixels {looks}; {reason}"
-    return f"scale: no mpp stated; from the pixels {looks}; {reason}"
+        return ()
+    stated = "no mpp stated" if scale.stated is None else f"{scale.stated.mean:.4g} µm/px ({scale.stated.source})"
+    return (f"scale: {stated}; from the pixels {estimate_text(scale.estimate)}; {reason}",)
 
 
 def estimate_text(found: ScaleEstimate) -> str:
@@ -96,10 +94,6 @@ def estimate_text(found: ScaleEstimate) -> str:
         return f"not to be told: {found.reason}"
     low, high = found.mpp_interval
     return f"{found.mpp:.2g} µm/px (90 %: {low:.2g}–{high:.2g}; {found.reason})"
-
-
-def _stated(mpp: Mpp | None) -> str:
-    return "no mpp stated" if mpp is None else f"{mpp.mean:.4g} µm/px ({mpp.source})"
 
 
 def describe_estimate(found: ScaleEstimate, stated: Mpp | None) -> dict[str, Any]:

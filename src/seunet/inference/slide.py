@@ -28,7 +28,7 @@ from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
 from seunet.inference.image import Image
 from seunet.inference.inputs import Item
-from seunet.inference.known_scale import KnownScale, known_scale, scale_facts, scale_line
+from seunet.inference.known_scale import KnownScale, known_scale, scale_facts, scale_lines
 from seunet.inference.magnification import Plan
 from seunet.inference.objects import Tally
 from seunet.inference.probabilities import write_probabilities
@@ -103,7 +103,7 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
         shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
         lines = (
             *image.warnings,
-            scale_line(scale, plan.reason),
+            *scale_lines(scale, plan.reason),
             *gap_lines(found, image.name, plan.downsample),
             *document["notes"],
         )
