@@ -55,16 +55,17 @@ def folds(images: list[Observed], group: Callable[[str], str]) -> list[Fold]:
     return result
 
 
-def limits_without(every: list[Fold], held: str) -> Limits:
+def limits_without(every: list[Fold], held: str, whole_only: bool = False) -> Limits:
     """Learnt from the left-out samples of all others."""
-    return limits_of([sample for fold in every if fold.held != held for sample in fold.samples])
+    others = [sample for fold in every if fold.held != held for sample in fold.samples]
+    return limits_of([sample for sample in others if sample.plain or not whole_only])
 
 
-def coverage(every: list[Fold]) -> dict[str, float]:
+def coverage(every: list[Fold], whole_only: bool = False) -> dict[str, float]:
     """Share of samples inside the interval, whose limits never saw them either."""
     inside: dict[bool, list[bool]] = {True: [], False: []}
     for fold in every:
-        limits = limits_without(every, fold.held)
+        limits = limits_without(every, fold.held, whole_only)
         for sample in fold.samples:
             half = float(np.interp(sample.log2_scale, INTERVAL_AT, limits.interval)) * sample.width
             inside[sample.plain].append(abs(sample.error) <= half)
@@ -133,7 +134,12 @@ def main() -> None:
         "nominal": nominal(found),
         "right": alarms(right, 1.0),
         "wrong": {f"{factor:g}": alarms(right, factor) for factor in WRONG_BY},
-        "coverage": {"patients": coverage(by_patient), "organs": coverage(by_organ)},
+        "coverage": {
+            "organs, all samples": coverage(by_organ),
+            "organs, whole images": coverage(by_organ, whole_only=True),
+            "patients, all samples": coverage(by_patient),
+            "patients, whole images": coverage(by_patient, whole_only=True),
+        },
     }
     print(write_results("scale_conflict", figures))
 

@@ -64,7 +64,7 @@ def evaluate(
 ) -> None:
     """Score a model at many magnifications. An interrupted run goes on where it stopped.
 
-    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --told --oracle
+    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --known --estimated
     """
     from seunet.evaluation.evaluate import Settings
     from seunet.evaluation.evaluate import evaluate as run
