@@ -6,16 +6,16 @@ where only some of its windows are counted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.maths.rescaling import rescale, scaled_size
+from seunet.maths.resampling import resample, resampling_taps
+from seunet.maths.rescaling import scaled_size
+from seunet.maths.spans import Span
 from seunet.models.scale_estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
 from seunet.models.scale_regions import MIN_SIDE_PX, Region, observe, spread_boxes
 from seunet.models.scale_use import model_mpp, relative_scale
@@ -41,22 +41,20 @@ def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antia
     height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
     if min(height, width) < MIN_SIDE_PX:
         return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} a side are needed")
-    return estimator.estimate(_regions(pixels, scale, (height, width), antialias))
+    return estimator.estimate(_regions(pixels, (height, width), antialias))
 
 
-def _regions(pixels: RgbArray, scale: float, size: tuple[int, int], antialias: bool) -> Iterator[Region]:
+def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterator[Region]:
+    """The regions of the rescaled image, which is never there as a whole."""
+    height, width = pixels.shape[:2]
     for box in spread_boxes(*size):
-        top, left = math.floor(box.y / scale), math.floor(box.x / scale)
-        bottom, right = math.ceil((box.y + box.height_px) / scale), math.ceil((box.x + box.width_px) / scale)
-        yield observe(_scaled(pixels[top:bottom, left:right], scale, antialias))
-
-
-def _scaled(pixels: RgbArray, scale: float, antialias: bool) -> RgbArray:
-    if scale == 1:
-        return np.ascontiguousarray(pixels)
-    planes = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None].float()
-    result = rescale(planes, scale, antialias)[0].round().clamp(0, 255).to(torch.uint8)
-    return np.ascontiguousarray(result.numpy().transpose(1, 2, 0))
+        # The ratio is that of the sizes, as in `maths.rescaling`.
+        rows = resampling_taps(Span(box.y, box.y + box.height_px), height, size[0] / height, antialias)
+        columns = resampling_taps(Span(box.x, box.x + box.width_px), width, size[1] / width, antialias)
+        top, left = int(rows.places.min()), int(columns.places.min())
+        part = pixels[top : int(rows.places.max()) + 1, left : int(columns.places.max()) + 1]
+        held = Span(top, top + part.shape[0]), Span(left, left + part.shape[1])
+        yield observe(resample(part, held, rows, columns))
 
 
 def estimate_facts(model: ScaleUNet, found: ScaleEstimate) -> dict[str, Any]:
