@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from benchmarks import docs_nuclei, docs_results, docs_scale, docs_training, published_report
+from benchmarks import docs_nuclei, docs_results, docs_scale, docs_told, docs_training, published_report
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
 from seunet.atomic import write_text
@@ -163,6 +163,7 @@ BLOCKS = {
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
     **docs_training.BLOCKS,
     **docs_scale.BLOCKS,
+    **docs_told.BLOCKS,
     **docs_nuclei.BLOCKS,
     **published_report.BLOCKS,
     **docs_results.BLOCKS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.docs_told import SCALE_BLOCKS
 from benchmarks.tables import results, source, table
 
 SAMPLES = {
@@ -131,6 +132,7 @@ BLOCKS = {
         "other-things": other_things,
         "elsewhere": elsewhere,
         "cost": cost,
+        **SCALE_BLOCKS,
     },
     "docs/decisions/0050-scale-from-pixels.md": {"leaving-out": leaving_out, "half-scale": half_scale},
 }

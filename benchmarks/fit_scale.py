@@ -1,10 +1,12 @@
 """Fit the scale estimator on the training images of a prepared set.
 
     python -m benchmarks.fit_scale PREPARED -o src/seunet/pretrained/nuclei [--cache FOLDER]
+    python -m benchmarks.fit_scale PREPARED -o FOLDER --without NAME,…
 
 Only the training split is read.  Limits and intervals come from images that were left out, organ by organ: an image
 of a user is of other tissue, from another laboratory.
 Writes scale.safetensors and scale.json, and benchmarks/results/fit_scale.json with what leaving out gave.
+With `--without` it makes an estimator that never saw some images, to be measured on those, and no results.
 """
 
 from __future__ import annotations
@@ -201,11 +203,22 @@ def main() -> None:
     parser.add_argument("prepared", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--without", default="", metavar="NAME,…")
     arguments = parser.parse_args()
     images = all_observed(arguments.prepared, arguments.cache)
-    used = [image for image in images if not image.name.startswith(HALF_SCALE)]
+    without = tuple(arguments.without.split(",")) if arguments.without else ()
+    used = [image for image in images if not image.name.startswith((*HALF_SCALE, *without))]
     by_patient, by_organ = left_out(used, patient), left_out(used, organ)
-    estimator = ScaleEstimator(fitted(used), limits_of(by_organ), MPP)
+    fitted_on = {
+        "data": read_manifest(arguments.prepared).content_hash(),
+        "images": [image.name for image in used],
+        "left_out_of_the_fit": [*HALF_SCALE, *without],
+        "command": "python -m benchmarks.fit_scale",
+    }
+    estimator = ScaleEstimator(fitted(used), limits_of(by_organ), MPP, fitted_on)
+    save_estimator(estimator, arguments.output)
+    if without:
+        return
     halves = {
         image.name: {
             f"{2**sample.truth:.2f}": round(2**sample.error, 2)
@@ -215,13 +228,6 @@ def main() -> None:
         for image in images
         if image.name.startswith(HALF_SCALE)
     }
-    fitted_on = {
-        "data": read_manifest(arguments.prepared).content_hash(),
-        "images": [image.name for image in used],
-        "left_out_of_the_fit": list(HALF_SCALE),
-        "command": "python -m benchmarks.fit_scale",
-    }
-    save_estimator(estimator, arguments.output, fitted_on)
     figures = {
         "limits": estimator.limits._asdict(),
         "leaving_out_patients": summary(by_patient),

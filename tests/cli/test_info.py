@@ -13,6 +13,8 @@ import seunet as package
 from seunet.models.card import ModelCard
 from tests.support.cli import seunet
 from tests.support.datasets import he_pixels
+from tests.support.made_tissue import made_tissue
+from tests.support.scale_estimators import trusting_estimator
 from tests.support.tiffs import aperio_bytes, halves, write
 
 
@@ -95,3 +97,21 @@ def test_what_is_neither_is_one_line_and_exit_2(tmp_path: Path) -> None:
         assert (ran.code, ran.out) == (2, "")
         assert line in ran.err
         assert ran.err.count("\n") == 1
+
+
+def test_the_scale_of_the_pixels_stands_beside_the_stated_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seunet.inference.scale.shipped_estimator", trusting_estimator)
+    path = write(tmp_path / "a.svs", aperio_bytes(halves(made_tissue(320, 2.0), 1)))
+    ran = seunet("info", path)
+    assert "  µm per pixel     0.499 (metadata)\n  from the pixels  0." in ran.out
+    assert "\n  warning          stated are 0.499 µm per pixel, the pixels look like 0." in ran.out
+    found = json.loads(seunet("info", path, "--json").out)["scale_from_pixels"]
+    assert found["known"]
+    assert found["mpp_low"] < found["mpp"] < found["mpp_high"] < 0.499
+    assert found["conflict"].startswith("stated are 0.499")
+
+
+def test_where_the_pixels_do_not_say_it_is_said_why(tmp_path: Path) -> None:
+    Image.fromarray(np.full((40, 40, 3), 240, np.uint8)).save(tmp_path / "a.png")
+    ran = seunet("info", tmp_path / "a.png")
+    assert "  from the pixels  not to be told: too small: 40×40 px; 128 a side are needed" in ran.out

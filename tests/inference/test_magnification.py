@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from seunet.errors import InputError
 from seunet.inference.image import Level, Mpp
-from seunet.inference.magnification import MAX_ENLARGEMENT, NO_RANGE, plan
+from seunet.inference.magnification import plan
+from seunet.maths.magnification import MAX_ENLARGEMENT
+from seunet.models.scale_use import NO_RANGE
 
 PYRAMID = (Level(40000, 30000, 1.0), Level(10000, 7500, 4.0), Level(2500, 1875, 16.0))
 

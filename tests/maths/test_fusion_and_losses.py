@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from seunet.errors import InputError
-from seunet.maths.fusion import FUSIONS, confidence, fuse, head_weights, winning_scale
+from seunet.maths.fusion import FUSIONS, Calibration, confidence, fuse, head_weights, winning_scale
 from seunet.maths.losses import scale_losses, weighted_loss
 
 
@@ -107,3 +107,45 @@ def test_a_class_that_the_model_does_not_know_is_named() -> None:
 def test_a_target_of_another_size_is_refused() -> None:
     with pytest.raises(InputError, match=r"`target` of shape \[1, 3, 2\] must be \[1, 2, 2\]"):
         scale_losses(torch.zeros(1, 1, 2, 2, 2), torch.zeros(1, 3, 2, dtype=torch.long))
+
+
+def heads_of_three(side: int = 9) -> torch.Tensor:
+    torch.manual_seed(3)
+    return torch.randn(2, 4, 3, side, side, dtype=torch.float64).mul(3).softmax(2)
+
+
+def test_a_calibration_that_knows_nothing_is_one_of_the_papers_fusions() -> None:
+    probabilities = heads_of_three()
+    ones, zeros = (1.0,) * 4, (0.0,) * 4
+    for sharpness, name in ((0.0, "mean"), (1.0, "p_ens"), (1e6, "p_dist")):
+        torch.testing.assert_close(
+            fuse(probabilities, Calibration(ones, zeros, sharpness)), fuse(probabilities, name), atol=1e-9, rtol=0
+        )
+
+
+def test_a_prior_and_temperatures_weigh_the_heads() -> None:
+    probabilities = heads_of_three()
+    alone = fuse(probabilities, Calibration((1.0, 1.0, 2.0, 1.0), (-99.0, -99.0, 0.0, -99.0), 1.0))
+    cooled = (probabilities[:, 2].log() / 2).softmax(1)
+    torch.testing.assert_close(alone, cooled)
+    both = fuse(probabilities, Calibration((1.0,) * 4, (0.0, -99.0, -99.0, float(torch.tensor(3.0).log())), 0.0))
+    torch.testing.assert_close(both, 0.25 * probabilities[:, 0] + 0.75 * probabilities[:, 3])
+
+
+def test_a_calibrated_fusion_is_a_distribution_where_a_class_is_impossible() -> None:
+    probabilities = torch.tensor([1.0, 0.0]).view(1, 1, 2, 1, 1).expand(1, 2, 2, 3, 3)
+    fused = fuse(probabilities, Calibration((0.5, 2.0), (0.0, 0.0), 1.0))
+    assert torch.isfinite(fused).all()
+    torch.testing.assert_close(fused.sum(1), torch.ones(1, 3, 3))
+
+
+def test_a_calibrated_fusion_of_a_part_has_the_bits_of_the_whole() -> None:
+    probabilities = heads_of_three(33).float()
+    calibration = Calibration((0.8, 1.0, 1.3, 2.0), (0.0, -0.3, -1.0, -2.0), 1.7)
+    whole, part = fuse(probabilities, calibration), fuse(probabilities[..., 5:18, 7:30].contiguous(), calibration)
+    assert torch.equal(whole[..., 5:18, 7:30], part)
+
+
+def test_a_calibration_must_fit_the_heads() -> None:
+    with pytest.raises(InputError, match="a calibration of 2 heads does not fit predictions of 4"):
+        fuse(heads_of_three(), Calibration((1.0, 1.0), (0.0, 0.0), 1.0))

@@ -16,6 +16,7 @@ from safetensors.torch import save
 import seunet
 from seunet.errors import ModelFileError, StorageError
 from seunet.models.card import ModelCard
+from seunet.models.files import BUILT_IN
 
 OPTIONS: dict[str, Any] = {"widths": (10, 20), "classes": 3}
 
@@ -263,3 +264,35 @@ def test_a_folder_of_the_user_goes_before_a_model_of_the_package(
     seunet.create_model("seunet", **OPTIONS).save_pretrained(tmp_path / "nuclei")
     monkeypatch.chdir(tmp_path)
     assert seunet.load("nuclei").classes == OPTIONS["classes"]
+
+
+def test_what_tells_the_scale_travels_with_the_model(tmp_path: Path) -> None:
+    shipped = seunet.load("nuclei")
+    assert shipped.scale_estimator is not None
+    shipped.save_pretrained(tmp_path / "copy")
+    copied = seunet.load(tmp_path / "copy")
+    assert copied.scale_estimator is not None
+    assert copied.scale_estimator.sha256() == shipped.scale_estimator.sha256()
+    assert copied.scale_estimator.fitted_on == shipped.scale_estimator.fitted_on
+    assert (tmp_path / "copy" / "scale.json").read_bytes() == (BUILT_IN / "nuclei" / "scale.json").read_bytes()
+
+
+def test_a_model_without_one_has_none_and_a_damaged_one_is_refused(folder: Path) -> None:
+    assert seunet.load(folder).scale_estimator is None
+    (folder / "scale.json").write_text("{}")
+    with pytest.raises(ModelFileError, match=r"scale\.json: format: Field required"):
+        seunet.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("calibration", "text"),
+    [
+        ({"temperatures": [1.0], "sharpness": 1.0, "prior": [0.0, 0.0], "prior_at_scale": [0.0]}, "for each head"),
+        ({"temperatures": [0.0], "sharpness": 1.0, "prior": [0.0], "prior_at_scale": [0.0]}, "are positive"),
+        ({"temperatures": [1.0], "sharpness": -1.0, "prior": [0.0], "prior_at_scale": [0.0]}, "greater than or equal"),
+    ],
+)
+def test_a_calibration_that_cannot_be_is_refused(folder: Path, calibration: dict[str, Any], text: str) -> None:
+    change_config(folder, lambda config: config.update(card={"calibration": calibration}))
+    with pytest.raises(ModelFileError, match=text):
+        seunet.load(folder)

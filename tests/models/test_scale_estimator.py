@@ -156,7 +156,7 @@ def test_colours_of_stains_are_two_directions_away_from_grey() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save_estimator(shipped_estimator(), tmp_path, {"images": ["a"]})
+    save_estimator(shipped_estimator(), tmp_path)
     return tmp_path
 
 

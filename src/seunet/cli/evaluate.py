@@ -31,6 +31,11 @@ FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mea
 ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
 TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
 ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
+KNOWN = typer.Option(False, "--known", help="Also told the scale, and used as `seunet segment` uses it.")
+ESTIMATED = typer.Option(False, "--estimated", help="As --known, with the scale estimated from each whole image.")
+ESTIMATOR = typer.Option(
+    None, "--estimator", readable=False, metavar="FOLDER", help="Of --estimated; default: the model's, else nuclei's."
+)
 PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a report in OUT.")
@@ -48,7 +53,10 @@ def evaluate(
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
     told: bool = TOLD,
+    known: bool = KNOWN,
     oracle: bool = ORACLE,
+    estimated: bool = ESTIMATED,
+    estimator: Path | None = ESTIMATOR,
     pyramid: bool = PYRAMID,
     panels: bool = PANELS,
     overwrite: bool = OVERWRITE,
@@ -56,25 +64,27 @@ def evaluate(
 ) -> None:
     """Score a model at many magnifications. An interrupted run goes on where it stopped.
 
-    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --told --oracle
+    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --known --estimated
     """
     from seunet.evaluation.evaluate import Settings
     from seunet.evaluation.evaluate import evaluate as run
     from seunet.evaluation.scales import TEST_SCALES, parsed_scales
-    from seunet.maths.fusion import FUSIONS as KNOWN_FUSIONS
     from seunet.models.files import load
+    from seunet.models.scale_files import load_estimator
+    from seunet.models.scale_use import known_fusions
 
-    extra = {"told": told, "oracle": oracle, "pyramid": pyramid}
+    extra = {"told": told, "known": known, "oracle": oracle, "estimated": estimated, "pyramid": pyramid}
+    network = load(model)
     settings = Settings(
         split=split,
         images=names(images),
         tiles_px=tile_sizes(tiles),
         scales=TEST_SCALES if scales is None else parsed_scales(scales),
         ways=("blind", *(name for name, wanted in extra.items() if wanted)),
-        fusions=names(fusions) or KNOWN_FUSIONS,
+        fusions=names(fusions) or known_fusions(network),
         antialias=antialias,
+        estimator=None if estimator is None else load_estimator(estimator),
     )
-    network = load(model)
     with progress_of(progress, timed=True) as show:
         document = run(network, data, out, settings, overwrite=overwrite, progress=show)
     _write_results(document, out)

@@ -44,9 +44,11 @@ def _print_image(path: Path, as_json: bool) -> None:
 
     from seunet.inference.describe import describe, description_text
     from seunet.inference.guarded import open_guarded
+    from seunet.inference.known_scale import describe_estimate
+    from seunet.inference.scale import estimate_slide
 
     with closing(open_guarded(path)) as image:
-        description = describe(image)
+        description = describe(image) | {"scale_from_pixels": describe_estimate(estimate_slide(image), image.mpp)}
     print(_json(description) if as_json else description_text(description))
 
 

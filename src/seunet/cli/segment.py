@@ -24,9 +24,14 @@ MODEL = typer.Option("nuclei", "-m", "--model", metavar="MODEL", help="A model o
 MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all inputs, instead of what the files say.")
 MAGNIFICATION = typer.Option(None, "--magnification", metavar="X", help="Read as --mpp 10/X; better give --mpp.")
 SCALE = typer.Option(
-    "told", "--scale", metavar="told|native", help="told: filters follow a known mpp; native: pixels as they are."
+    "auto",
+    "--scale",
+    metavar="auto|told|native",
+    help="auto: by a known mpp, else by one estimated from the pixels; told: by a known mpp; native: pixels as is.",
 )
-FUSION = typer.Option("p_ens", "--fusion", metavar="mean|p_dist|p_ens", help="How the heads become one prediction.")
+FUSION = typer.Option(
+    "p_ens", "--fusion", metavar="mean|p_dist|p_ens|calibrated", help="How the heads become one prediction."
+)
 TILE = typer.Option(None, "--tile-size", metavar="PX", help="Changes memory and speed, not the result.")
 TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip the glass of slides.")
 SPLIT = typer.Option(True, "--split/--no-split", help="Part touching nuclei at their necks.")

@@ -102,6 +102,11 @@ class WindowDataset(Dataset[Window]):
         """The image that a window is of."""
         return self.manifest.images[self.rows[index][0]].name
 
+    def whole(self, index: int) -> NDArray[np.uint8]:
+        """The image that a window is of, all of it: [height, width, 3]."""
+        rgb: NDArray[np.uint8] = self._pixels[self.rows[index][0]][0]
+        return rgb
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from seunet.data.loader import WindowDataset
 from seunet.evaluation.ways import Predict
 from seunet.maths.confusion import confusion_matrices
-from seunet.maths.fusion import predicted_classes
+from seunet.maths.fusion import Fusion, predicted_classes
 from seunet.maths.rescaling import rescale, rescale_mask, scaled_size
 
 BATCH_PIXELS: Final = 400 * 400
@@ -22,7 +22,7 @@ STRIP_PIXELS: Final = 1 << 18
 """Pixels that are counted at a time: fusing takes many times the memory of what it fuses."""
 
 
-def counts(probabilities: Tensor, masks: Tensor, fusions: Sequence[str]) -> Tensor:
+def counts(probabilities: Tensor, masks: Tensor, fusions: Sequence[Fusion]) -> Tensor:
     """Confusion matrices of `predicted_classes`: [heads + fusions, classes, classes]."""
     heads, classes, height, width = probabilities.shape[1:]
     total = torch.zeros(heads + len(fusions), classes, classes, dtype=torch.int64)
@@ -33,11 +33,13 @@ def counts(probabilities: Tensor, masks: Tensor, fusions: Sequence[str]) -> Tens
     return total
 
 
-def window_batches(windows: WindowDataset, scale: float, antialias: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-    """Images and masks of the windows at `scale`, one image of the set in memory at a time."""
+def window_batches(
+    windows: WindowDataset, scale: float, antialias: bool = False, of_image: str | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Images and masks of the windows (all, or those of one image) at `scale`, one image in memory at a time."""
     side = scaled_size(windows.size_px, scale)
     batch = max(BATCH_PIXELS // max(side**2, 1), 1)
-    for numbers in _within_images(windows, batch):
+    for numbers in _within_images(windows, batch, of_image):
         images, masks = [], []
         for number in numbers:
             window = windows[number]
@@ -52,9 +54,11 @@ def images_of(windows: WindowDataset) -> Iterator[tuple[str, list[int]]]:
         yield name, list(numbers)
 
 
-def _within_images(windows: WindowDataset, batch: int) -> Iterator[list[int]]:
+def _within_images(windows: WindowDataset, batch: int, of_image: str | None) -> Iterator[list[int]]:
     """Numbers of windows in batches of one image each, whose pixels are let go of after its last window."""
-    for _, numbers in images_of(windows):
+    for name, numbers in images_of(windows):
+        if of_image not in (None, name):
+            continue
         for start in range(0, len(numbers), batch):
             yield numbers[start : start + batch]
         windows.release()
@@ -64,14 +68,18 @@ def confusions(
     predict: Predict,
     windows: WindowDataset,
     scale: float,
-    fusions: Sequence[str],
+    fusions: Sequence[Fusion],
     antialias: bool = False,
     on_windows: Callable[[int], None] = lambda count: None,
+    of_image: str | None = None,
 ) -> Tensor:
-    """`counts` over all windows of the set at `scale`; `on_windows` is told how many windows were done just now."""
+    """`counts` over all windows of the set, or of one image, at `scale`.
+
+    `on_windows` is told how many windows were done just now.
+    """
     total: Tensor | None = None
     with torch.inference_mode():
-        for images, masks in window_batches(windows, scale, antialias):
+        for images, masks in window_batches(windows, scale, antialias, of_image):
             found = counts(predict(images), masks, fusions)
             total = found if total is None else total + found
             on_windows(len(images))

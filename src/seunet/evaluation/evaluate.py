@@ -12,8 +12,8 @@ import torch
 
 from seunet import __version__
 from seunet.data.loader import WindowDataset
-from seunet.errors import unknown_name
-from seunet.evaluation.counting import confusions
+from seunet.evaluation.counting import confusions, images_of
+from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for
 from seunet.evaluation.provenance import (
     check_fit,
     data_facts,
@@ -27,9 +27,11 @@ from seunet.evaluation.provenance import (
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.scales import TEST_SCALES, check_scales
 from seunet.evaluation.scores import scores
-from seunet.evaluation.ways import PYRAMID_FACTORS, Way, ways_of_predicting
+from seunet.evaluation.ways import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
 from seunet.maths.fusion import FUSIONS
 from seunet.maths.rescaling import scaled_size
+from seunet.models.scale_estimator import ScaleEstimator
+from seunet.models.scale_use import fusion_of, fusions_of, model_mpp
 from seunet.models.skeleton import ScaleUNet
 
 FORMAT: Final = "seunet-evaluation/1"
@@ -48,6 +50,8 @@ class Settings:
     ways: tuple[str, ...] = ("blind",)
     fusions: tuple[str, ...] = FUSIONS
     antialias: bool = False
+    estimator: ScaleEstimator | None = None
+    """Of the way `estimated`; where it is None, that of the model's files or of the package."""
 
 
 DEFAULTS: Final = Settings()
@@ -95,16 +99,16 @@ class _Run:
 
     def __init__(self, model: ScaleUNet, data: Path, settings: Settings) -> None:
         for name in settings.fusions:
-            if name not in FUSIONS:
-                raise unknown_name("fusion", name, FUSIONS)
+            fusion_of(model, name, scale_known=False)  # refuses what the model cannot
         self.model, self.settings = model.eval(), settings
         self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
         check_fit(model, self.windows)
-        self._model_mpp = None if model.card is None else model.card.mpp
         check_scales(settings.scales, self.windows.size_px)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)
         for way in self.ways:
             way.at_scale(self.model, settings.scales[0])  # refuses what the model cannot
+        estimating = any(way.estimates for way in self.ways)
+        self.estimator = estimator_for(model, settings.estimator) if estimating else None
         self.commit = source_commit()
         self.identity = {
             "format": FORMAT,
@@ -117,6 +121,7 @@ class _Run:
                 "fusions": list(settings.fusions),
                 "antialias": settings.antialias,
                 "pyramid_factors": list(PYRAMID_FACTORS),
+                **({} if self.estimator is None else {"estimator": self.estimator.sha256()}),
             },
         }
 
@@ -124,7 +129,7 @@ class _Run:
         """A report without results."""
         return {
             **self.identity,
-            "notes": data_notes(self.identity["data"], self._model_mpp),  # type: ignore[arg-type]
+            "notes": data_notes(self.identity["data"], model_mpp(self.model)),  # type: ignore[arg-type]
             "sigma": sigma_facts(self.model),
             "commits": [],
             "results": [],
@@ -157,19 +162,42 @@ class _Run:
 
     def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
         settings, start = self.settings, time.monotonic()
-        with torch.inference_mode():
-            predict = way.at_scale(self.model, scale)
         names = way.head_names(self.model)
-        fusions = settings.fusions if len(names) > 1 else ()
-        found = confusions(predict, self.windows, scale, fusions, settings.antialias, on_windows)
+        fusions = way_fusions(way, settings.fusions) if len(names) > 1 else ()
+        if way.estimates:
+            found, estimates = self._by_estimates(way, scale, fusions, on_windows)
+        else:
+            with torch.inference_mode():
+                predict = way.at_scale(self.model, scale)
+            chosen = fusions_of(self.model, fusions, way.scale_known)
+            found = confusions(predict, self.windows, scale, chosen, settings.antialias, on_windows)
         side = scaled_size(self.windows.size_px, scale)
         rows = dict(zip((*names, *fusions), found.tolist(), strict=True))
-        document["results"].append({"way": way.name, "scale": scale, "size_px": side, "confusions": rows})
+        result = {"way": way.name, "scale": scale, "size_px": side, "confusions": rows}
+        document["results"].append(result | ({"estimates": estimates} if way.estimates else {}))
         note_part(document[CLOCK], f"{way.name} {scale:.4g}", time.monotonic() - start)
+
+    def _by_estimates(
+        self, way: Way, scale: float, fusions: Sequence[str], on_windows: Callable[[int], None]
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Each image's windows at what is estimated from the whole image; and what that was."""
+        antialias = self.settings.antialias
+        assert self.estimator is not None
+        found, estimates = [], {}
+        for name, numbers in images_of(self.windows):
+            estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, antialias)
+            estimates[name] = estimate_facts(self.model, estimate)
+            with torch.inference_mode():
+                predict = way.at_scale(self.model, estimates[name]["scale"])
+            chosen = fusions_of(self.model, fusions, estimate.known)
+            found.append(confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name))
+        return torch.stack(found).sum(0), estimates
 
     def _pixels(self, way: Way, scale: float) -> int:
         """What a window costs, for the time left: the pixels that the network sees."""
-        factors = {"oracle": (1 / scale,), "pyramid": PYRAMID_FACTORS}.get(way.name, (1.0,))
+        resized = (1 / scale,)
+        by_way = {"oracle": resized, "known": resized, "estimated": resized, "pyramid": PYRAMID_FACTORS}
+        factors = by_way.get(way.name, (1.0,))
         side = scaled_size(self.windows.size_px, scale)
         work = sum((side * factor) ** 2 for factor in factors)
         # Filters grow with σ: their share of the work is about a half at s = 1.

@@ -12,12 +12,14 @@ from torch import Tensor
 from seunet.data.loader import WindowDataset
 from seunet.evaluation.counting import counts
 from seunet.evaluation.drawing import hide_frame, new_figure
+from seunet.evaluation.estimating import estimate_at, estimator_for
 from seunet.evaluation.scales import scale_label
 from seunet.evaluation.ways import Way
 from seunet.maths.confusion import headline_iou
 from seunet.maths.fusion import predicted_classes
 from seunet.maths.losses import IGNORE_INDEX
 from seunet.maths.rescaling import rescale, rescale_mask
+from seunet.models.scale_use import relative_scale
 from seunet.models.skeleton import ScaleUNet
 
 if TYPE_CHECKING:
@@ -55,13 +57,19 @@ def panel(
     found = []
     with torch.inference_mode():
         for way in ways:
-            probabilities = way.at_scale(model, scale)(image)
+            told = _estimated(model, windows, number, scale, antialias) if way.estimates else scale
+            probabilities = way.at_scale(model, told)(image)
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
             name = f"{way.label}{fusions[0] if fusions else way.head_names(model)[-1]}"
             found.append((name, predicted_classes(probabilities, fusions)[-1, 0], iou))
     pixels = (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
     return Panel(scale, pixels, mask[0], tuple(found))
+
+
+def _estimated(model: ScaleUNet, windows: WindowDataset, number: int, scale: float, antialias: bool) -> float | None:
+    found = estimate_at(windows.whole(number), scale, estimator_for(model), antialias)
+    return relative_scale(model, found)
 
 
 def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:

@@ -15,7 +15,7 @@ from seunet.models.registry import model_config
 from seunet.settings import read_settings
 from seunet.training.config import TrainingConfig, read_config
 
-WayName = Literal["blind", "told", "oracle", "pyramid"]
+WayName = Literal["blind", "told", "known", "oracle", "estimated", "pyramid"]
 
 
 class _Section(BaseModel):

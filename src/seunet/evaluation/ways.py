@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from seunet.errors import InputError, unknown_name
-from seunet.maths.fusion import fuse
+from seunet.maths.fusion import CALIBRATED, fuse
+from seunet.maths.magnification import working_pixels
 from seunet.maths.rescaling import rescale, resize
 from seunet.models.gaussian import SEUNet
+from seunet.models.scale_use import filter_range
 from seunet.models.skeleton import ScaleUNet
 
 Predict = Callable[[Tensor], Tensor]
@@ -37,7 +39,13 @@ class Way:
     name: str
     label: str
     head_names: Callable[[ScaleUNet], tuple[str, ...]]
-    at_scale: Callable[[ScaleUNet, float], Predict]
+    at_scale: Callable[[ScaleUNet, Any], Predict]
+    estimates: bool = False
+    """Whether `at_scale` is given what is estimated from each whole image, instead of the true scale."""
+    scale_known: bool = False
+    """Whether structures are as large for the filters as in training, whatever s is."""
+    own_heads: bool = True
+    """Whether its heads are those of the model, which is what a calibration is of."""
 
 
 def head_logits(model: ScaleUNet) -> Predict:
@@ -79,6 +87,25 @@ def oracle(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
     return at_training_scale
 
 
+def known(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Predict:
+    """Told s, or told that nobody knows it, and used as `seunet segment` does (`maths.magnification`).
+
+    Every σ × s where the model's card says that this is as good, else the image resized to the training scale; where
+    s is not known, the pixels as they are.
+    """
+    if scale is None:
+        return blind(model, 1.0)
+    found = working_pixels(scale, (1.0,), filter_range(model))
+    predict = blind(model, 1.0) if found.factor == 1 else told(model, found.factor)
+
+    def at_working_scale(images: Tensor) -> Tensor:
+        if found.resample == 1:
+            return predict(images)
+        return _resized(predict(rescale(images, found.resample, antialias)), images, antialias)
+
+    return at_working_scale
+
+
 def pyramid(
     model: ScaleUNet, scale: float, antialias: bool = False, factors: Sequence[float] = PYRAMID_FACTORS
 ) -> Predict:
@@ -109,18 +136,25 @@ def _factors(_model: ScaleUNet) -> tuple[str, ...]:
     return tuple(f"× {factor:g}" for factor in PYRAMID_FACTORS)
 
 
-WAYS: Final = ("blind", "told", "oracle", "pyramid")
+def way_fusions(way: Way, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the fusions that go with the heads of this way."""
+    return tuple(name for name in names if way.own_heads or name != CALIBRATED)
+
+
+WAYS: Final = ("blind", "told", "known", "oracle", "estimated", "pyramid")
 
 
 def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[Way, ...]:
     """The ways of these names, in the order of `WAYS`."""
-    known = {
+    ways = {
         "blind": Way("blind", "", _own_heads, blind),
-        "told": Way("told", "told, ", _own_heads, told),
-        "oracle": Way("oracle", "oracle resize, ", _own_heads, partial(oracle, antialias=antialias)),
-        "pyramid": Way("pyramid", "pyramid, ", _factors, partial(pyramid, antialias=antialias)),
+        "told": Way("told", "told, ", _own_heads, told, scale_known=True),
+        "known": Way("known", "known, ", _own_heads, partial(known, antialias=antialias), scale_known=True),
+        "oracle": Way("oracle", "oracle resize, ", _own_heads, partial(oracle, antialias=antialias), scale_known=True),
+        "estimated": Way("estimated", "estimated, ", _own_heads, partial(known, antialias=antialias), estimates=True),
+        "pyramid": Way("pyramid", "pyramid, ", _factors, partial(pyramid, antialias=antialias), own_heads=False),
     }
     for name in names:
-        if name not in known:
+        if name not in ways:
             raise unknown_name("way of predicting", name, WAYS)
-    return tuple(known[name] for name in WAYS if name in names)
+    return tuple(ways[name] for name in WAYS if name in names)

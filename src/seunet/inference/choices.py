@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from seunet.limits import MPP_RANGE
 
-Scale = Literal["told", "native"]
+Scale = Literal["auto", "told", "native"]
 
 
 class Choices(BaseModel):
@@ -18,9 +18,10 @@ class Choices(BaseModel):
 
     model: str = "nuclei"
     mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
-    scale: Scale = "told"
-    """`told`: a known mpp scales the filters; `native`: pixels and filters as they are, mpp for areas only."""
-    fusion: Literal["mean", "p_dist", "p_ens"] = "p_ens"
+    scale: Scale = "auto"
+    """`auto`: a known mpp, else one estimated from the pixels; `told`: a known mpp alone; `native`: pixels and filters
+    as they are, mpp for areas only."""
+    fusion: Literal["mean", "p_dist", "p_ens", "calibrated"] = "p_ens"
     tile_px: int | None = Field(default=None, ge=64, le=16_384)
     tissue: bool = True
     split: bool = True

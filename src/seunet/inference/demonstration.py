@@ -88,10 +88,16 @@ def counts_table(shown: Sequence[Shown]) -> Table:
         ["pixels", *(f"{one.pixels.shape[1]} × {one.pixels.shape[0]}" for one in shown)],
         ["objects", *(str(one.objects) for one in shown)],
         ["area that is not background", *(f"{100 * one.share:.1f} %" for one in shown)],
+        ["µm per pixel, from the pixels", *(_resolution(one) for one in shown)],
         ["surest head, by pixels", *(_most(one) for one in shown)],
         ["time", *(f"{one.seconds:.1f} s" for one in shown)],
     ]
     return Table(["", *(f"{one.scale:g} ×" for one in shown)], rows)
+
+
+def _resolution(one: Shown) -> str:
+    mpp = one.found.estimated_mpp
+    return "not to be told" if mpp is None else f"{mpp:.2g}"
 
 
 def _most(one: Shown) -> str:

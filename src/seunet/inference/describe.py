@@ -42,6 +42,8 @@ def description_text(description: dict[str, Any]) -> str:
         ("size", f"{first['width_px']} × {first['height_px']} px"),
         ("µm per pixel", _mpp_text(description["mpp"])),
     ]
+    if "scale_from_pixels" in description:
+        rows.append(("from the pixels", description["scale_from_pixels"]["text"]))
     for number, level in enumerate(description["levels"][1:], start=1):
         size = f"{level['width_px']} × {level['height_px']} px"
         rows.append((f"level {number}", f"{size}, 1 : {level['downsample']:.4g}"))
@@ -51,6 +53,8 @@ def description_text(description: dict[str, Any]) -> str:
         rows.append(("scanned part", part))
     rows += [(key, _value_text(value)) for key, value in description["properties"].items()]
     rows += [("warning", line) for line in description["warnings"]]
+    if doubt := description.get("scale_from_pixels", {}).get("conflict"):
+        rows.append(("warning", doubt))
     return "\n".join([description["name"], *(f"  {key:16} {value}" for key, value in rows)])
 
 

@@ -23,6 +23,9 @@ ENOUGH_REGIONS: Final = 9
 MOST_READS: Final = 96
 """Regions that are read to find those with tissue."""
 
+MOST_UNREADABLE: Final = 8
+"""Regions that cannot be read before the rest is not tried: each may take a decoder's time limit."""
+
 WORTH_SEEING: Final = 0.25
 """The share of tissue from which on a region of a slide is looked at."""
 
@@ -39,12 +42,15 @@ def estimate_slide(
 
 def _regions(image: Image) -> Iterator[Region]:
     """Regions with tissue; what cannot be read is left out here, and reported by those who need every pixel."""
-    found = 0
+    found = unreadable = 0
     for box in _boxes(image.bounds.height_px, image.bounds.width_px):
         x, y = image.bounds.x + box.x, image.bounds.y + box.y
         try:
             pixels = image.read(0, x, y, box.width_px, box.height_px)
         except InputError:
+            unreadable += 1
+            if unreadable == MOST_UNREADABLE:
+                return
             continue
         if tissue_share(pixels) < WORTH_SEEING:
             continue

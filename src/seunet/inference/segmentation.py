@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.errors import InputError
+from seunet.errors import InputError, unknown_name
+from seunet.inference.calibrated import CalibratedNetwork
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, Mpp, RgbArray
-from seunet.inference.magnification import DEFAULT_RANGE, NO_RANGE, Plan, checked_mpp, plan
+from seunet.inference.known_scale import KnownScale, ScaleChoice, known_scale
+from seunet.inference.magnification import Plan, checked_mpp, plan
 from seunet.inference.tiling import checked_tile_px, tiles
 from seunet.inference.tissue import find_tissue
 from seunet.inference.working import WorkingRaster
@@ -22,6 +24,7 @@ from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
 from seunet.models.files import load
 from seunet.models.gaussian import SEUNet
+from seunet.models.scale_use import filter_range, fusion_of, model_mpp
 from seunet.models.skeleton import ScaleUNet
 
 BACKGROUND: Final = 0
@@ -41,6 +44,13 @@ class Segmentation:
     """[height, width]: which head that is, from the finest (0)."""
     plan: Plan
     """At which pixels the network was run, and why."""
+    scale: KnownScale
+    """What is known of the scale, and from where."""
+
+    @property
+    def estimated_mpp(self) -> float | None:
+        """µm per pixel as the pixels look; None where they were not asked or it cannot be told."""
+        return None if self.scale.estimate is None else self.scale.estimate.mpp
 
     @property
     def relative_scale(self) -> float | None:
@@ -53,6 +63,7 @@ def segment(
     model: str | os.PathLike[str] | ScaleUNet = "nuclei",
     mpp: float | None = None,
     *,
+    scale: ScaleChoice = "auto",
     fusion: str = "p_ens",
     tile_px: int | None = None,
     tissue: bool = False,
@@ -62,15 +73,19 @@ def segment(
     Args:
         image: the pixels.
         model: the name of a built-in model, the folder of one of your own, or the model itself.
-        mpp: µm per pixel.  None is no error: the pixels are taken as they are and the scale heads carry the scale.
-        fusion: how the heads become one prediction: "mean", "p_dist" or "p_ens".
+        mpp: µm per pixel.  None is no error.
+        scale: "auto" goes by `mpp`, else by what is estimated from the pixels, and where that cannot be told the heads
+            carry the scale; "told" goes by `mpp` alone; "native" leaves pixels and filters as they are.
+        fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
+            has a calibration.
         tile_px: the side of the tiles that are computed at a time; it changes no result.
         tissue: whether to leave glass out (images of more than 4 million pixels).
     """
     pixels = checked_pixels(image)
     source = ArrayImage(pixels, None if mpp is None else Mpp(checked_mpp(mpp), checked_mpp(mpp), "user"))
     network_model = model if isinstance(model, ScaleUNet) else load(model)
-    chosen = plan_for(network_model, source.mpp, source.levels)
+    known = known_scale(source, network_model, checked_choice(scale))
+    chosen = plan_for(network_model, known.used, source.levels)
     network = network_for(network_model, chosen, fusion)
     raster = WorkingRaster(source, chosen)
     probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
@@ -89,14 +104,12 @@ def segment(
         probabilities[BACKGROUND, mask] = 1
         confidence[mask], heads[mask] = 0, 0
     labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
-    return Segmentation(labels, probabilities, confidence, heads, chosen)
+    return Segmentation(labels, probabilities, confidence, heads, chosen, known)
 
 
 def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
     """The plan for a model by its card; one without σ always sees its training scale."""
-    card = model.card
-    scalable = DEFAULT_RANGE if card is None else card.told_range
-    return plan(mpp, levels, None if card is None else card.mpp, scalable if isinstance(model, SEUNet) else NO_RANGE)
+    return plan(mpp, levels, model_mpp(model), filter_range(model))
 
 
 def network_for(
@@ -107,7 +120,18 @@ def network_for(
         if not isinstance(model, SEUNet):
             raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
         model = model.at_scale(chosen.factor)
-    return HeadwiseNetwork(model, fusion, overlap_px)
+    how = fusion_of(model, fusion, scale_known=chosen.relative_scale is not None)
+    if isinstance(how, str):
+        return HeadwiseNetwork(model, how, overlap_px)
+    return CalibratedNetwork(model, how, overlap_px)
+
+
+def checked_choice(scale: str) -> ScaleChoice:
+    """`scale`, if it is one of the three."""
+    known = get_args(ScaleChoice)
+    if scale not in known:
+        raise unknown_name("scale", scale, known)
+    return cast(ScaleChoice, scale)
 
 
 def checked_pixels(image: NDArray[Any]) -> RgbArray:

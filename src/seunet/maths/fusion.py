@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,32 +70,68 @@ def _p_dist(probabilities: Tensor) -> Tensor:
 
 
 def _p_ens(probabilities: Tensor) -> Tensor:
-    weights = softmax_in_order(confidence(probabilities), dim=1)
+    return _weighted(probabilities, confidence(probabilities))
+
+
+class Calibration(NamedTuple):
+    """What was learnt of the heads on images they were not trained on; γ numbers each, and one."""
+
+    temperatures: tuple[float, ...]
+    """T_k: by how much the logits of head k are too large; above 1 it is surer than it is right."""
+    prior: tuple[float, ...]
+    """log π_k, up to a constant: how much head k is worth before it has said anything."""
+    sharpness: float
+    """β: how much confidence counts; 0 is a fixed mean, 1 is that of P_Ens, ∞ that of P_Dist."""
+
+
+def calibrated(probabilities: Tensor, calibration: Calibration) -> Tensor:
+    """Σ_k w_k q_k with q_k ∝ p_k^(1/T_k) and w = softmax(log π + β δ(q)): [B, γ, classes, H, W] → [B, classes, H, W].
+
+    T = 1, π uniform: β = 0 is `mean`, β = 1 is `p_ens`, β → ∞ is `p_dist`.
+    """
+    heads = probabilities.shape[1]
+    if not len(calibration.temperatures) == len(calibration.prior) == heads:
+        raise InputError(f"a calibration of {len(calibration.prior)} heads does not fit predictions of {heads}")
+    temperatures = probabilities.new_tensor(calibration.temperatures)[:, None, None, None]
+    logits = probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log() / temperatures
+    cooled = softmax_in_order(logits, dim=2)
+    prior = probabilities.new_tensor(calibration.prior)[:, None, None]
+    return _weighted(cooled, prior + calibration.sharpness * confidence(cooled))
+
+
+def _weighted(probabilities: Tensor, scores: Tensor) -> Tensor:
+    """Σ_k softmax(scores)_k p_k at each pixel."""
+    weights = softmax_in_order(scores, dim=1)
     terms = zip(weights.unbind(1), probabilities.unbind(1), strict=True)
     return reduce(add, [weight[:, None] * term for weight, term in terms])
 
 
 _FUSIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"mean": _mean, "p_dist": _p_dist, "p_ens": _p_ens}
 FUSIONS: Final = tuple(_FUSIONS)
+CALIBRATED: Final = "calibrated"
+"""The name of a fusion by a `Calibration`, which is the model's own."""
+
+Fusion = str | Calibration
 
 
-def fuse(probabilities: Tensor, strategy: str = "p_ens") -> Tensor:
+def fuse(probabilities: Tensor, strategy: Fusion = "p_ens") -> Tensor:
     """[B, scales, classes, H, W] → [B, classes, H, W], a probability distribution again.
 
     - `mean`: (1/γ) Σ_k ŷ_k
     - `p_dist`: ŷ_k of the most confident scale k at each pixel (the finest of equals)
     - `p_ens`: Σ_k w_k ŷ_k with w = softmax(δ), δ_k = p_max − p_second of scale k
+    - a `Calibration`: `calibrated`
     """
-    if strategy not in _FUSIONS:
+    if isinstance(strategy, str) and strategy not in _FUSIONS:
         raise unknown_name("fusion", strategy, FUSIONS)
     if probabilities.ndim != 5:
         raise InputError(
             f"`probabilities` of shape {list(probabilities.shape)} must be [batch, scales, classes, height, width]"
         )
-    return _FUSIONS[strategy](probabilities)
+    return _FUSIONS[strategy](probabilities) if isinstance(strategy, str) else calibrated(probabilities, strategy)
 
 
-def predicted_classes(probabilities: Tensor, fusions: Sequence[str] = FUSIONS) -> Tensor:
+def predicted_classes(probabilities: Tensor, fusions: Sequence[Fusion] = FUSIONS) -> Tensor:
     """The class each head and then each fusion says: [B, scales, classes, H, W] → [scales + fusions, B, H, W].
 
     Of equally probable classes the first, of equally confident heads the finest.

@@ -23,13 +23,14 @@ def resampled_length(length: int, ratio: float) -> int:
     return max(1, round(length * ratio))
 
 
-def resampling_taps(span: Span, length: int, ratio: float) -> Taps:
+def resampling_taps(span: Span, length: int, ratio: float, antialias: bool = True) -> Taps:
     """New pixel i has its centre at (i + ½)/ratio of a source of this length.
 
     It is a mean with weights that fall linearly to 0 at one source pixel from the centre, or at 1/ratio where there
-    are fewer new pixels than old ones: bilinear interpolation, with all source pixels counted when shrinking.
+    are fewer new pixels than old ones: bilinear interpolation, with all source pixels counted when shrinking (but
+    without `antialias`, as the paper's evaluation has it).
     """
-    support = max(1.0, 1 / ratio)
+    support = max(1.0, 1 / ratio) if antialias else 1.0
     centres = (np.arange(span.start, span.stop) + 0.5) / ratio - 0.5
     first = np.ceil(centres - support).astype(np.int64)
     places = first[:, None] + np.arange(math.floor(2 * support) + 1)

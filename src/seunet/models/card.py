@@ -9,6 +9,27 @@ from seunet.limits import MPP_RANGE
 Color = tuple[int, int, int]
 
 
+class HeadCalibration(BaseModel):
+    """What was learnt of the heads on held-out images (`maths.fusion.Calibration`); a number a head in each list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    temperatures: tuple[float, ...] = Field(min_length=1)
+    sharpness: float = Field(ge=0)
+    prior: tuple[float, ...]
+    """Where nobody knows the scale."""
+    prior_at_scale: tuple[float, ...]
+    """Where the scale is known, so that structures are as large for the filters as in training."""
+
+    @model_validator(mode="after")
+    def _fits_itself(self) -> HeadCalibration:
+        if not len(self.temperatures) == len(self.prior) == len(self.prior_at_scale):
+            raise ValueError("`temperatures`, `prior` and `prior_at_scale` must have a number for each head")
+        if min(self.temperatures) <= 0:
+            raise ValueError("temperatures are positive")
+        return self
+
+
 class ModelCard(BaseModel):
     """The part of the model card that programs read; kept in config.json."""
 
@@ -22,6 +43,8 @@ class ModelCard(BaseModel):
     """Whether the foreground classes are things to be counted (nuclei) rather than regions (stroma)."""
     told_range: tuple[float, float] = (1.0, 2.0)
     """Relative scales s at which σ × s was measured to do better than other ways (docs/results)."""
+    calibration: HeadCalibration | None = None
+    """For `--fusion calibrated`."""
     trained_on: str = ""
     licence: str = ""
     """Of the data: what it allows to be done with the weights."""

@@ -2,6 +2,7 @@
 
 config.json: {"format": "seunet-model", "version": 1, "model": name, "options": {…}, "factor": 1.0,
               "weights": {"sha256": …, "bytes": …}, "card": {…} where there is one}
+Beside them lie `scale.json` and `scale.safetensors` where the model can tell the scale from pixels (scale_files.py).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from pydantic import ValidationError
@@ -26,6 +27,9 @@ from seunet.models.config import ModelConfig
 from seunet.models.gaussian import SEUNet
 from seunet.models.registry import build_model, model_config
 from seunet.models.skeleton import ScaleUNet
+
+if TYPE_CHECKING:
+    from seunet.models.scale_estimator import ScaleEstimator
 
 FORMAT: Final = "seunet-model"
 VERSION: Final = 1
@@ -51,6 +55,10 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     }
     if model.card is not None:
         config["card"] = model.card.model_dump(mode="json")
+    if model.scale_estimator is not None:
+        from seunet.models.scale_files import save_estimator
+
+        save_estimator(model.scale_estimator, place)
     write_bytes(place / WEIGHTS_NAME, weights)
     write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
 
@@ -110,7 +118,14 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
     if isinstance(model, SEUNet) and factor != 1:
         model = model.at_scale(factor)
     model.card = card
+    model.scale_estimator = _scale_estimator(place)
     return model.eval()
+
+
+def _scale_estimator(place: Path) -> ScaleEstimator | None:
+    from seunet.models.scale_files import has_estimator, load_estimator
+
+    return load_estimator(place) if has_estimator(place) else None
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ GREY_DEGREES: Final = 5.0
 
 STAIN_RATIO: Final = (0.045, 0.36)
 """Second over first deviation of optical density: one ink has less, the colours of the world have more."""
+
+CONFLICT_FACTOR: Final = 1.5
+"""Between a stated and an estimated mpp, beyond which they contradict each other."""
 
 GREY: Final = np.full(3, 1 / math.sqrt(3))
 
@@ -77,6 +82,8 @@ class ScaleEstimator:
     templates: Templates
     limits: Limits
     mpp: float
+    fitted_on: Mapping[str, Any] = field(default_factory=dict)
+    """From which images, for people."""
 
     def estimate(self, regions: Iterable[Region], mpp: float | None = None) -> ScaleEstimate:
         """The median of the regions that can be told, if they are at least half of those with tissue."""
@@ -93,6 +100,13 @@ class ScaleEstimator:
         reason = f"{len(told)} of {len(verdicts)} regions with tissue"
         known_mpp = (self.mpp if mpp is None else mpp) / scale
         return ScaleEstimate(scale, scale / factor, scale * factor, known_mpp, True, reason)
+
+    def sha256(self) -> str:
+        """Which estimator this is."""
+        state = hashlib.sha256(json.dumps([self.limits, self.mpp]).encode())
+        for values in self.templates:
+            state.update(np.ascontiguousarray(values, np.float32).tobytes())
+        return state.hexdigest()
 
     def judge(self, region: Region) -> Reading | str:
         """The scale of one region with tissue, or why there is none."""
@@ -111,6 +125,23 @@ class ScaleEstimator:
 def width(readings: Sequence[Reading]) -> float:
     """How unsure the templates are of an image, in octaves: what the interval is proportional to."""
     return LEAST_WIDTH + float(np.median([reading.deviation for reading in readings]))
+
+
+def conflict(stated_mpp: float, found: ScaleEstimate) -> str | None:
+    """What is wrong between the mpp that somebody states and the pixels, if something is.
+
+    Said only where the stated value lies outside the interval and far from the estimate: one image in ten lies
+    outside its 90 % interval, and a difference of less than half is no harm to a network that bears a few scales.
+    """
+    if found.mpp is None or found.mpp_interval is None:
+        return None
+    low, high = found.mpp_interval
+    ratio = stated_mpp / found.mpp
+    if low <= stated_mpp <= high or 1 / CONFLICT_FACTOR <= ratio <= CONFLICT_FACTOR:
+        return None
+    times = f"{1 / ratio:.2g} times as much" if ratio < 1 else f"1/{ratio:.2g} of it"
+    seen = f"{found.mpp:.2g} ({low:.2g}–{high:.2g})"
+    return f"stated are {stated_mpp:.4g} µm per pixel, the pixels look like {seen}, {times}"
 
 
 def unknown(reason: str) -> ScaleEstimate:

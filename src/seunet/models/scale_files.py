@@ -58,8 +58,8 @@ class _Config(_Strict):
     fitted_on: dict[str, Any]
 
 
-def save_estimator(estimator: ScaleEstimator, folder: Path, fitted_on: dict[str, Any]) -> None:
-    """Write the two files atomically, the tensors first; `fitted_on` says from which images, for people."""
+def save_estimator(estimator: ScaleEstimator, folder: Path) -> None:
+    """Write the two files atomically, the tensors first."""
     arrays = estimator.templates._asdict()
     data = tensor_bytes({name: torch.from_numpy(np.ascontiguousarray(arrays[name], np.float32)) for name in _SHAPES})
     config = {
@@ -68,10 +68,15 @@ def save_estimator(estimator: ScaleEstimator, folder: Path, fitted_on: dict[str,
         "mpp": estimator.mpp,
         "limits": {"distance": estimator.limits.distance, "interval": list(estimator.limits.interval)},
         "tensors": {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)},
-        "fitted_on": fitted_on,
+        "fitted_on": dict(estimator.fitted_on),
     }
     write_bytes(folder / TENSORS_NAME, data)
     write_text(folder / CONFIG_NAME, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+
+
+def has_estimator(folder: Path) -> bool:
+    """Whether there is an estimator in a folder."""
+    return (folder / CONFIG_NAME).is_file()
 
 
 def load_estimator(folder: Path) -> ScaleEstimator:
@@ -87,7 +92,7 @@ def load_estimator(folder: Path) -> ScaleEstimator:
         raise ModelFileError(f"{path}: not a safetensors file ({error}); fetch it again") from None
     templates = Templates(**{name: tensor.numpy().astype(np.float64) for name, tensor in tensors.items()})
     limits = Limits(config.limits.distance, tuple(config.limits.interval))
-    return ScaleEstimator(templates, limits, config.mpp)
+    return ScaleEstimator(templates, limits, config.mpp, config.fitted_on)
 
 
 def _read_config(path: Path) -> _Config:

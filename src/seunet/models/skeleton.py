@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from seunet.models.scale_estimator import ScaleEstimator
 
 
 class MakeConvolution(Protocol):
@@ -60,6 +63,8 @@ class ScaleUNet(nn.Module):
     config: ModelConfig
     card: ModelCard | None = None
     """What is known of the weights; None for fresh ones."""
+    scale_estimator: ScaleEstimator | None = None
+    """What tells the scale of an image from its pixels, where the files of the model have one."""
     eta: nn.Parameter | None
 
     def __init__(

@@ -1,0 +1,125 @@
+"""The tables of docs/results/told-or-not.md, and what docs/scale.md says of conflicts, coverage and cost."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from benchmarks.tables import results, source, table
+from seunet.evaluation.scales import scale_label
+
+WAYS = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
+HOWS = {"p_ens": "P_Ens", "p_dist": "P_Dist", "mean": "mean of heads", "prediction": ""}
+
+
+def told_or_not(split: str) -> str:
+    """IoU at every scale, and the mean; who is ahead in words."""
+    report = results("told_or_not")
+    if split not in report["splits"]:
+        return "Not measured yet."
+    found = report["splits"][split]
+    rows = []
+    for name in found["models"]:
+        for way, title in WAYS.items():
+            for row in found["rows"]:
+                if (row["model"], row["way"]) == (name, way):
+                    how = HOWS.get(row["how"], row["how"])
+                    ious = [f"{100 * iou:.1f}" for iou in row["ious"]]
+                    rows.append([f"{name}, {title}{', ' if how else ''}{how}", *ious, f"**{100 * row['mean']:.2f}**"])
+    header = ["IoU, % at s =", *(scale_label(scale) for scale in found["scales"]), "mean"]
+    windows = f"{len(found['images'])} images, {found['windows']} windows of {found['window_px']} px"
+    weights = ", ".join(
+        f"{name} `{facts['weights_sha256'][:12]}` ({facts['parameters']:,} parameters)"
+        for name, facts in found["models"].items()
+    )
+    off = found["estimates"]["SEUNet"]
+    answers = f"{off['answered']} of {off['asked']} have an estimate"
+    estimate = f"{answers}, off by × {off['median_factor']:.2f} in the median"
+    made = f"`{report['command']}` at commit `{found['commit'][:12]}`."
+    return f"{table(header, rows)}\n\n{_verdict(found)}\n\n{windows}; {estimate}. Weights: {weights}. {made}"
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    mean = {(row["model"], row["way"], row["how"]): 100 * row["mean"] for row in found["rows"]}
+    ours = {way: mean["SEUNet", way, "p_ens"] for way in WAYS}
+    text = (
+        f"SEUNet (P_Ens): estimated is {_points(ours['estimated'] - ours['known'])} told, and "
+        f"{_points(ours['estimated'] - ours['blind'])} told nothing."
+    )
+    if "UNet" in found["models"]:
+        theirs = {way: mean["UNet", way, "prediction"] for way in WAYS}
+        text += (
+            f" The plain UNet with the estimated scale is {_points(theirs['estimated'] - theirs['blind'])} itself told "
+            f"nothing and {_points(theirs['estimated'] - ours['estimated'])} the SEUNet with the estimated scale; told "
+            f"the scale it is {_points(theirs['known'] - ours['estimated'])} the SEUNet that had to estimate it."
+        )
+    return text
+
+
+def _points(difference: float) -> str:
+    return f"{abs(difference):.2f} points {'above' if difference > 0 else 'below'}"
+
+
+def conflict() -> str:
+    report = results("scale_conflict")
+    rows = [row for row in report["nominal"] if row["flagged"]]
+    text = table(
+        [f"stated {report['stated_mpp']:g} µm per pixel", "from the pixels", "90 % interval", ""],
+        [(f"`{row['image']}`", f"{row['mpp']:.2f}", f"{row['low']:.2f}–{row['high']:.2f}", "flagged") for row in rows],
+    )
+    others = [row for row in report["nominal"] if not row["flagged"]]
+    right, wrong = report["right"], report["wrong"]
+    shares = ", ".join(f"× {factor}: {row['flagged']} of {row['asked']}" for factor, row in wrong.items())
+    return (
+        f"{text}\n\nOf the other {len(others)} training images none is flagged as it is. Shown at nine scales with the "
+        f"right value, {right['flagged']} of {right['asked']} are ({', '.join(right['which']) or 'none'}); with a "
+        f"value that is wrong by {shares}. {right['no_answer']} have no answer.\n\n{source(report)}"
+    )
+
+
+def coverage() -> str:
+    report = results("scale_conflict")
+    rows = [(group, *(f"{100 * share:.1f} %" for share in row.values())) for group, row in report["coverage"].items()]
+    header = ["90 % interval covers, left out and limits from", *next(iter(report["coverage"].values()))]
+    return f"{table(header, rows)}\n\n{source(report)}"
+
+
+def cost() -> str:
+    report = results("scale_cost")
+    rows = [
+        (
+            f"`{row['file']}`",
+            " × ".join(f"{side:,}" for side in row["size_px"]),
+            f"{row['seconds']:.1f} s",
+            f"{row['seconds_of_estimate']:.2f} s",
+            f"{100 * row['share']:.1f} %",
+        )
+        for row in report["segment"]
+    ]
+    memory = "; ".join(
+        f"{int(side):,} × {int(side):,} px: {row['added_mib']} MiB" for side, row in report["memory"].items()
+    )
+    text = table(["`seunet segment`", "pixels", "in all", "asking the pixels", "share"], rows)
+    return f"{text}\n\nMemory that the estimate adds to a process, slides of {memory}. {source(report)}"
+
+
+def calibration() -> str:
+    report = results("calibrate_heads")
+    found = report["iou_left_out"]
+    names = list(found["blind"])
+    titles = {"blind": "told nothing", "known": "told the scale"}
+    rows = [(titles[way], *(f"{100 * row[name]:.1f}" for name in names)) for way, row in found.items()]
+    text = table([f"IoU, %, mean over {len(report['scales'])} scales", *names], rows)
+    images = len(report["images"])
+    return (
+        f"{text}\n\n{images} held-out training images, sampled pixels; `calibrated` is learnt from the images other "
+        f"than the one it is measured on. {source(report)}"
+    )
+
+
+BLOCKS = {
+    "docs/results/told-or-not.md": {split: partial(told_or_not, split) for split in ("train", "test")},
+    "docs/decisions/0051-told-or-not.md": {"calibration": calibration},
+}
+SCALE_BLOCKS = {"conflict": conflict, "coverage": coverage, "cost-of-asking": cost}
+"""Those of docs/scale.md, which has others too."""

@@ -1,0 +1,149 @@
+r"""What is lost when nobody says the magnification: blind, estimated from the pixels, told; and a plain UNet likewise.
+
+    python -m benchmarks.told_or_not PREPARED -o OUT --unet MODEL [--model nuclei] [--split test] [--tiles 500,500,4]
+    python -m benchmarks.told_or_not PREPARED -o OUT --unet MODEL --split train --images NAME,… --estimator FOLDER
+
+The second on held-out training images, with an estimator that never saw them (`benchmarks.fit_scale --without`).
+Each model is evaluated into a folder of OUT, and an interrupted command goes on.  Writes the section of the split in
+benchmarks/results/told_or_not.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.record import RESULTS, commit, write_results
+from seunet.cli.evaluate import names, tile_sizes
+from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.scales import TEST_SCALES, parsed_scales
+from seunet.maths.fusion import CALIBRATED
+from seunet.models.card import ModelCard
+from seunet.models.files import load
+from seunet.models.scale_files import load_estimator
+from seunet.models.scale_use import known_fusions
+from seunet.models.skeleton import ScaleUNet
+
+NAME = "told_or_not"
+SEUNET_WAYS = ("blind", "known", "estimated")
+UNET_WAYS = ("blind", "known", "estimated")
+TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
+
+
+def as_rival(model: ScaleUNet, of: ScaleUNet) -> ScaleUNet:
+    """A model that was saved without a card learnt from the same images as `of`, at the same resolution."""
+    if model.card is None and of.card is not None:
+        model.card = ModelCard(mpp=of.card.mpp)
+    return model
+
+
+def matched_head(model: ScaleUNet) -> str | None:
+    """The head that is worth most where the scale is known, as its calibration on held-out images says."""
+    if model.card is None or model.card.calibration is None:
+        return None
+    prior = model.card.calibration.prior_at_scale
+    return f"head {prior.index(max(prior)) + 1}"
+
+
+def chosen_rows(report: dict[str, Any], name: str, head: str | None) -> list[dict[str, Any]]:
+    """The rows of the table: fusions of every way, and the matched head where the scale is known."""
+    rows = []
+    for row in report["scores"]:
+        own = row["row"] in ("p_ens", "p_dist", "mean", CALIBRATED, "prediction")
+        matched = row["row"] == head and row["way"] != "blind"
+        if own or matched:
+            how = "matched head" if matched else row["row"]
+            kept = {key: row[key] for key in ("way", "ious", "mean")}
+            rows.append({"model": name, "how": how, **kept})
+    return rows
+
+
+def estimate_errors(report: dict[str, Any]) -> dict[str, Any]:
+    """Estimated over true scale: the median factor off, and how many had no answer."""
+    factors, asked = [], 0
+    for result in report["results"]:
+        for each in result.get("estimates", {}).values():
+            asked += 1
+            if each["scale"] is not None:
+                ratio = each["scale"] / result["scale"]
+                factors.append(max(ratio, 1 / ratio))
+    return {"asked": asked, "answered": len(factors), "median_factor": round(median(factors), 3) if factors else None}
+
+
+def section(reports: dict[str, dict[str, Any]], heads: dict[str, str | None], arguments: Any) -> dict[str, Any]:
+    """What is kept of the reports of one split."""
+    first = next(iter(reports.values()))
+    data = first["data"]
+    return {
+        "commit": commit(),
+        "split": data["split"],
+        "images": data["images"],
+        "windows": data["windows"],
+        "window_px": data["window_px"],
+        "estimator_never_saw_the_images": arguments.estimator is not None or data["split"] == "test",
+        "scales": first["arguments"]["scales"],
+        "models": {
+            name: {"weights_sha256": report["model"]["weights_sha256"], "parameters": report["model"]["parameters"]}
+            for name, report in reports.items()
+        },
+        "estimates": {name: estimate_errors(report) for name, report in reports.items()},
+        "rows": [row for name, report in reports.items() for row in chosen_rows(report, name, heads[name])],
+        "seconds": {name: round(report["clock"]["seconds"]) for name, report in reports.items()},
+    }
+
+
+def sections() -> dict[str, Any]:
+    """What was written before, by split."""
+    path = RESULTS / f"{NAME}.json"
+    found: dict[str, Any] = json.loads(path.read_text())["splits"] if path.is_file() else {}
+    return found
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prepared", type=Path)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--model", default="nuclei")
+    parser.add_argument("--unet", type=Path)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--images")
+    parser.add_argument("--tiles")
+    parser.add_argument("--scales")
+    parser.add_argument("--estimator", type=Path)
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
+    if arguments.unet is not None:
+        models["UNet"] = (as_rival(load(arguments.unet), models["SEUNet"][0]), UNET_WAYS)
+    reports = {}
+    for name, (model, ways) in models.items():
+        settings = Settings(
+            split=arguments.split,
+            images=names(arguments.images),
+            tiles_px=tile_sizes(arguments.tiles),
+            scales=TEST_SCALES if arguments.scales is None else parsed_scales(arguments.scales),
+            ways=ways,
+            fusions=known_fusions(model),
+            estimator=None if arguments.estimator is None else load_estimator(arguments.estimator),
+        )
+        print(name, flush=True)
+        shown: list[str] = []
+
+        def tell(done: int, total: int, text: str, shown: list[str] = shown) -> None:
+            if not shown or shown[-1] != text:
+                shown.append(text)
+                print(f"{100 * done // total} % {text}", flush=True)
+
+        reports[name] = evaluate(model, arguments.prepared, arguments.out / name.lower(), settings, progress=tell)
+    heads = {name: matched_head(model) for name, (model, _) in models.items()}
+    write_results(NAME, {"splits": sections() | {arguments.split: section(reports, heads, arguments)}})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The scale of a test image from its pixels, as a user's image would have it: whole, at the test scale, told nothing.
+
+A window is too small: 500 px at s = ¼ are 125.  Users have images and slides, so the whole image is looked at, even
+where only some of its windows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.errors import InputError
+from seunet.maths.resampling import resample, resampling_taps
+from seunet.maths.rescaling import scaled_size
+from seunet.maths.spans import Span
+from seunet.models.scale_estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
+from seunet.models.scale_regions import MIN_SIDE_PX, Region, observe, spread_boxes
+from seunet.models.scale_use import model_mpp, relative_scale
+from seunet.models.skeleton import ScaleUNet
+
+RgbArray = NDArray[np.uint8]
+
+DIGITS = 5
+
+
+def estimator_for(model: ScaleUNet, given: ScaleEstimator | None = None) -> ScaleEstimator:
+    """The one that is given, that of the model's files, or that of the package."""
+    if model_mpp(model) is None:
+        raise InputError(
+            f"an estimated scale is in µm per pixel, and the card of this {model.name} does not say at how many "
+            "it learnt; leave --estimated out"
+        )
+    return given or model.scale_estimator or shipped_estimator()
+
+
+def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antialias: bool = False) -> ScaleEstimate:
+    """What is estimated of an image [height, width, 3] that is shown at `scale`; a region in memory at a time."""
+    height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
+    if min(height, width) < MIN_SIDE_PX:
+        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} a side are needed")
+    return estimator.estimate(_regions(pixels, (height, width), antialias))
+
+
+def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterator[Region]:
+    """The regions of the rescaled image, which is never there as a whole."""
+    height, width = pixels.shape[:2]
+    for box in spread_boxes(*size):
+        # The ratio is that of the sizes, as in `maths.rescaling`.
+        rows = resampling_taps(Span(box.y, box.y + box.height_px), height, size[0] / height, antialias)
+        columns = resampling_taps(Span(box.x, box.x + box.width_px), width, size[1] / width, antialias)
+        top, left = int(rows.places.min()), int(columns.places.min())
+        part = pixels[top : int(rows.places.max()) + 1, left : int(columns.places.max()) + 1]
+        held = Span(top, top + part.shape[0]), Span(left, left + part.shape[1])
+        yield observe(resample(part, held, rows, columns))
+
+
+def estimate_facts(model: ScaleUNet, found: ScaleEstimate) -> dict[str, Any]:
+    """What a report keeps of an estimate; `scale` is what the model is told."""
+    if not found.known:
+        return {"scale": None, "low": None, "high": None, "reason": found.reason}
+    scale = relative_scale(model, found)
+    ratio = (scale or 0.0) / (found.relative_scale or 1.0)
+    values = {"scale": scale or 0.0, "low": ratio * (found.low or 0.0), "high": ratio * (found.high or 0.0)}
+    return {name: round(value, DIGITS) for name, value in values.items()} | {"reason": found.reason}

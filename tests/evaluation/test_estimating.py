@@ -1,0 +1,153 @@
+"""The way `estimated`: the whole image is asked, and the answer is used as `segment` uses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seunet.data.loader import WindowDataset
+from seunet.errors import InputError
+from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for
+from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.panels_figure import panel
+from seunet.evaluation.ways import blind, known, oracle, told, ways_of_predicting
+from seunet.models.card import HeadCalibration, ModelCard
+from seunet.models.scale_estimator import estimate_scale, shipped_estimator
+from seunet.models.skeleton import ScaleUNet
+from tests.support.images import band_limited
+from tests.support.made_tissue import made_tissue
+from tests.support.prepared import prepared_nuclei, saved_model
+from tests.support.scale_estimators import saying, trusting_estimator
+
+CARD = ModelCard(mpp=0.25, told_range=(0.8, 1.25))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("estimating")
+
+
+@pytest.fixture(scope="module")
+def data(root: Path) -> Path:
+    return prepared_nuclei(root)
+
+
+@pytest.fixture
+def model(root: Path) -> ScaleUNet:
+    model = saved_model(root / "model")
+    model.card = CARD
+    return model
+
+
+def test_a_known_scale_goes_to_the_filters_within_the_range_and_to_the_pixels_beyond(model: ScaleUNet) -> None:
+    image = band_limited(1, 40).sigmoid()
+    with torch.inference_mode():
+        assert torch.equal(known(model, 1.2)(image), told(model, 1.2)(image))
+        assert torch.equal(known(model, 2.0)(image), oracle(model, 2.0)(image))
+        assert torch.equal(known(model, 0.5)(image), oracle(model, 0.5)(image))
+        assert torch.equal(known(model, None)(image), blind(model, 1.0)(image))
+
+
+def test_a_plain_unet_has_its_images_resized(root: Path) -> None:
+    unet, image = saved_model(root / "unet", "unet"), band_limited(1, 40).sigmoid()
+    with torch.inference_mode():
+        assert torch.equal(known(unet, 1.2)(image), oracle(unet, 1.2)(image))
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_an_image_at_a_test_scale_is_estimated_as_a_user_would_have_it(scale: float) -> None:
+    pixels, estimator = made_tissue(800, 1.0), trusting_estimator()
+    planes = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None].float()
+    side = round(800 * scale)
+    shown = torch.nn.functional.interpolate(planes, size=(side, side), mode="bilinear")
+    by_hand = shown[0].round().to(torch.uint8).numpy().transpose(1, 2, 0)
+    found, expected = estimate_at(pixels, scale, estimator), estimate_scale(by_hand, estimator=estimator)
+    assert found.known
+    assert found.reason == expected.reason
+    assert found.relative_scale == pytest.approx(expected.relative_scale, rel=0.002)  # a grey value here and there
+
+
+def test_what_is_too_small_at_the_test_scale_is_not_known() -> None:
+    found = estimate_at(made_tissue(300, 1.0), 0.25, trusting_estimator())
+    assert (found.known, found.reason) == (False, "too small: 75×75 px; 128 a side are needed")
+
+
+def test_the_scale_is_relative_to_the_resolution_of_the_model(model: ScaleUNet) -> None:
+    found = saying(2.0).estimate([None])  # type: ignore[list-item]
+    assert estimate_facts(model, found) == {"scale": 2.0, "low": 1.66667, "high": 2.4, "reason": "as told"}
+    model.card = ModelCard(mpp=0.5)
+    assert estimate_facts(model, found)["scale"] == 4.0
+    nothing = saying(0.0).estimate([])
+    assert estimate_facts(model, nothing) == {"scale": None, "low": None, "high": None, "reason": "no tissue"}
+
+
+def test_the_estimator_is_the_given_one_the_models_or_the_packages(model: ScaleUNet) -> None:
+    assert estimator_for(model) is shipped_estimator()
+    model.scale_estimator = saying(2.0)
+    assert estimator_for(model) is model.scale_estimator
+    given = saying(3.0)
+    assert estimator_for(model, given) is given
+    model.card = None
+    with pytest.raises(InputError, match="the card of this seunet does not say at how many it learnt"):
+        estimator_for(model)
+
+
+@pytest.fixture
+def large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images of tests have 64 pixels a side."""
+    monkeypatch.setattr("seunet.evaluation.estimating.MIN_SIDE_PX", 8)
+
+
+def scores_of(document: dict[str, Any], way: str) -> dict[float, Any]:
+    return {row["scale"]: row["confusions"] for row in document["results"] if row["way"] == way}
+
+
+@pytest.mark.usefixtures("large_enough")
+def test_an_estimate_that_is_right_does_as_well_as_being_told(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
+    settings = Settings(scales=(2.0,), ways=("blind", "known", "estimated"), estimator=saying(2.0))
+    document = evaluate(model, data, tmp_path / "right", settings)
+    assert scores_of(document, "estimated") == scores_of(document, "known")
+    assert scores_of(document, "estimated") != scores_of(document, "blind")
+    (row,) = (row for row in document["results"] if row["way"] == "estimated")
+    assert {each["scale"] for each in row["estimates"].values()} == {2.0}
+    assert sorted(row["estimates"]) == document["data"]["images"]
+    assert document["arguments"]["estimator"] == saying(2.0).sha256()
+    assert any(line["label"] == "estimated, p_ens" for line in document["scores"])
+
+
+@pytest.mark.usefixtures("large_enough")
+def test_what_cannot_be_estimated_is_predicted_blind(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
+    settings = Settings(scales=(2.0,), ways=("blind", "estimated"), estimator=saying(0.0))
+    document = evaluate(model, data, tmp_path / "unsure", settings)
+    assert scores_of(document, "estimated") == scores_of(document, "blind")
+
+
+@pytest.mark.usefixtures("large_enough")
+def test_a_calibration_believes_other_heads_where_the_scale_is_known(
+    model: ScaleUNet, data: Path, tmp_path: Path
+) -> None:
+    only = [tuple(0.0 if head == chosen else -99.0 for head in range(5)) for chosen in (4, 1)]
+    calibration = HeadCalibration(temperatures=(1,) * 5, sharpness=0, prior=only[0], prior_at_scale=only[1])
+    model.card = CARD.model_copy(update={"calibration": calibration})
+    settings = Settings(
+        scales=(2.0,),
+        ways=("blind", "known", "estimated", "pyramid"),
+        fusions=("p_ens", "calibrated"),
+        estimator=saying(2.0),
+    )
+    document = evaluate(model, data, tmp_path / "calibrated", settings)
+    for way, head in (("blind", "head 5"), ("known", "head 2"), ("estimated", "head 2")):
+        rows = scores_of(document, way)[2.0]
+        assert rows["calibrated"] == rows[head]
+    assert "calibrated" not in scores_of(document, "pyramid")[2.0]
+
+
+def test_a_window_is_shown_at_the_estimated_scale(model: ScaleUNet, data: Path) -> None:
+    windows = WindowDataset(data, "test")
+    (shown,) = panel(model, windows, 0, 1.0, ways_of_predicting(["estimated"]), "p_ens").predictions
+    assert shown[0] == "estimated, p_ens"
+    assert np.array_equal(windows.whole(0).shape, (64, 64, 3))
