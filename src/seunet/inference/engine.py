@@ -50,7 +50,7 @@ class Settings:
     probabilities: bool = False
     """Whether probabilities are kept too, as round(255 p)."""
     heads: bool = True
-    """Whether the head that won each pixel is kept too."""
+    """Whether the head that won each pixel is kept too: 1, 2, … from the finest, 0 where nobody looked."""
     strict: bool = False
     """Whether a part that cannot be read ends the run."""
     read_ahead: int = 1
@@ -244,7 +244,7 @@ class _Run:
         background = self.settings.background
         blocks = {LABELS: np.where(analysed, prediction.labels, np.uint8(background))}
         if HEADS in self.planes:
-            blocks[HEADS] = np.where(analysed, prediction.heads, np.uint8(0))
+            blocks[HEADS] = np.where(analysed, prediction.heads + np.uint8(1), np.uint8(0))
         for number, plane in enumerate(prediction.probabilities):
             name = PROBABILITIES.format(number)
             if name in self.planes:

@@ -63,6 +63,7 @@ class HeadwiseNetwork:
         self._parts = [model.only_scale(k) for k in range(model.heads)] if headwise else [model]  # type: ignore[operator]
         self._radii = [filter_radii(part) for part in self._parts]
         self._weights = weights_sha256(model)
+        self.sigmas_px = _sigmas_by_head(model)
         self._factor = model.factor if isinstance(model, SEUNet) else 1.0
         channels = model.config.widths[0] // (model.heads if headwise else 1)
         self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
@@ -134,6 +135,14 @@ class HeadwiseNetwork:
             heads[rows] = first_largest(sure, dim=0)
             certainty[rows] = sure.amax(0)
         return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+
+
+def _sigmas_by_head(model: ScaleUNet) -> tuple[tuple[float, float], ...] | None:
+    """The smallest and the largest σ of each head's filters in pixels, each on its own level; None without σ."""
+    if not isinstance(model, SEUNet):
+        return None
+    sigmas = model.sigmas().detach()
+    return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
 
 
 def _union(areas: list[Area]) -> Area:

@@ -1,6 +1,6 @@
 """One image or slide: opened, analysed at its magnification, written down.
 
-OUT/NAME/objects.geojson, counts.csv, labels.tif, overlay.png (docs/outputs.md)
+OUT/NAME/objects.geojson, counts.csv, labels.tif, overlay.png, heads.png (docs/outputs.md)
 OUT/NAME/run.json     written last: where it is, the result is complete
 OUT/NAME/.work/       labels and ledger while it is being made; a run that was stopped goes on from there
 """
@@ -26,6 +26,7 @@ from seunet.inference.describe import describe
 from seunet.inference.engine import Labelled, Settings, label_image
 from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
+from seunet.inference.heads_picture import write_heads
 from seunet.inference.image import Image
 from seunet.inference.inputs import Item
 from seunet.inference.magnification import Plan
@@ -41,6 +42,7 @@ from seunet.models.skeleton import ScaleUNet
 FORMAT: Final = "seunet-run/1"
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
+HEADS_NAME: Final = "heads.png"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
@@ -196,7 +198,9 @@ def _analysed(
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
+    network = network_for(model, plan, choices.fusion)
     settings = Settings(
+        heads=network.heads > 1,
         tile_px=choices.tile_px,
         # Without a background there is no label for glass: all of it is analysed.
         tissue=choices.tissue and frame.background is not None,
@@ -204,28 +208,31 @@ def _analysed(
         probabilities=choices.probabilities,
         strict=choices.strict,
     )
-    network = network_for(model, plan, choices.fusion)
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
     written = time.monotonic()
+    small = thumbnail(image, OVERLAY_PX)
     with found.plane(found.labels) as labels:
         tally = write_results(
             folder,
             labels,
             frame,
-            thumbnail(image, OVERLAY_PX),
+            small,
             split=choices.split,
             min_area_px=choices.min_area_px,
             skipped_px=skipped_pixels(found),
             smooth=choices.smooth,
             zipped=choices.zipped,
         )
+    if found.heads is not None:
+        with found.plane(found.heads) as heads:
+            write_heads(folder / HEADS_NAME, small, heads, found.pixels_by_head, network.sigmas_px, frame.mpp)
     if choices.probabilities:
         with ExitStack() as stack:
             planes = [stack.enter_context(found.plane(path)) for path in found.probabilities]
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, skipped_pixels(found))
-    return document_of(identity, found, tally, frame, model, row, seconds), found
+    return document_of(identity, found, tally, frame, model, network.sigmas_px, row, seconds), found
 
 
 def skipped_pixels(found: Labelled) -> int:
@@ -254,6 +261,7 @@ def document_of(
     tally: Tally,
     frame: Frame,
     model: ScaleUNet,
+    sigmas_px: Sequence[tuple[float, float]] | None,
     row: dict[str, str],
     seconds: dict[str, float],
 ) -> dict[str, Any]:
@@ -276,6 +284,7 @@ def document_of(
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
             "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
+            "head_sigmas_px": None if sigmas_px is None else [[round(s, 4) for s in pair] for pair in sigmas_px],
             "confidence": round(found.mean_confidence, 6),
         },
         "notes": notes,
