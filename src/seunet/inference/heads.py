@@ -18,6 +18,7 @@ from seunet.inference.streaming import PIECE_ROWS, predict_block
 from seunet.inference.tiling import default_tile, limited
 from seunet.maths.fusion import FUSIONS, confidence, first_largest, fuse
 from seunet.maths.spans import Span
+from seunet.memory import own_pages
 from seunet.models.files import weights_sha256
 from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
@@ -101,7 +102,7 @@ class HeadwiseNetwork:
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
         rows, columns = core
         with torch.inference_mode():
-            found = torch.empty(self.heads, self.classes, rows.length, columns.length)
+            found = torch.from_numpy(own_pages((self.heads, self.classes, rows.length, columns.length), np.float32))
             done = 0
             for number, part in enumerate(self._parts):
                 seen = self._seen(number, core, size)
@@ -122,7 +123,7 @@ class HeadwiseNetwork:
     def _together(self, found: Tensor) -> Prediction:
         """Fused a few rows at a time: the steps between take several times the memory of the result."""
         classes, height, width = found.shape[1:]
-        probabilities = torch.empty(classes, height, width)
+        probabilities = torch.from_numpy(own_pages((classes, height, width), np.float32))
         labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
         certainty = torch.empty(height, width)
         for start in range(0, height, PIECE_ROWS // 4):
