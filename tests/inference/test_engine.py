@@ -17,7 +17,7 @@ from seunet.errors import InputError, RegionError, StorageError
 from seunet.inference.engine import NOT_ANALYSED, Labelled, Settings, label_image
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, RgbArray
-from seunet.inference.ledger import LEDGER, only_here
+from seunet.inference.ledger import LEDGER
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.maths.spans import Span
@@ -248,11 +248,6 @@ def test_a_full_disk_ends_the_run_and_what_was_written_counts(
     assert again.tiles_before == 3
     assert again.pixels_by_class == whole.pixels_by_class
     assert files(tmp_path / "full") == files(tmp_path / "whole")
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
-    with only_here(tmp_path), pytest.raises(InputError, match="another process is working there"):
-        label_image(ArrayImage(pixels), network, AS_IS, tmp_path, SMALL)
 
 
 def test_a_fault_of_the_reader_is_raised(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:

@@ -10,9 +10,9 @@ from PIL import Image
 
 from seunet.errors import InputError
 from seunet.inference import legend, shares
-from seunet.inference.objects import Tally, objects
 from seunet.inference.legend import scale_bar
 from seunet.inference.numbered import NumberedObjects
+from seunet.inference.objects import Tally, objects
 from seunet.inference.overlay import write_overlay
 from seunet.inference.results import write_results
 from seunet.inference.shares import code_shares

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import RegionError
+from seunet.errors import RegionError, StorageError
 from seunet.inference.conveyor import made_by_thread, used_by_thread
 from seunet.inference.heads import Area, HeadwiseNetwork, Prediction
 from seunet.inference.image import Image
-from seunet.inference.ledger import Ledger, only_here
+from seunet.inference.ledger import Ledger
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.inference.tiling import Tile, checked_tile_px, tiles
@@ -107,6 +107,8 @@ def label_image(
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
 
+    Nobody else may write there meanwhile (`holding.held`).
+
     `identity` is what else tells this image from another one, e.g. the size and date of its file.
     """
     settings = settings or Settings()
@@ -120,7 +122,8 @@ def label_image(
         "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
         "tile": tile_size,
     }
-    with only_here(folder), Ledger(folder, whole) as ledger, ExitStack() as open_planes:
+    _make(folder)
+    with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
         planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
         ledger.begin()
         tissue = find_tissue(image) if settings.tissue else None
@@ -130,6 +133,13 @@ def label_image(
         run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
         run.seconds.total = time.monotonic() - began
         return _labelled(folder, run, wanted, len(done), settings)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
 
 
 def _open_planes(

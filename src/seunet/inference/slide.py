@@ -7,12 +7,11 @@ OUT/NAME/.work/       labels and ledger while it is being made; a run that was s
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -20,13 +19,14 @@ from typing import Any, Final, NamedTuple
 
 import seunet
 from seunet.atomic import write_text
-from seunet.errors import InputError, StorageError
+from seunet.errors import InputError
 from seunet.inference.choices import Choices
 from seunet.inference.describe import describe
 from seunet.inference.engine import Labelled, Settings, label_image
 from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
 from seunet.inference.heads_picture import write_heads
+from seunet.inference.holding import held
 from seunet.inference.image import Image
 from seunet.inference.inputs import Item
 from seunet.inference.magnification import Plan
@@ -164,28 +164,6 @@ def forget(folder: Path) -> None:
     """Remove a result, and what was begun of one."""
     (folder / RUN_NAME).unlink(missing_ok=True)
     shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """The folder is ours while this lasts: two runs of one slide would write over each other."""
-    with ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((folder / ".lock").open("wb"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another process is at work there; wait for it or stop it") from None
-        except (NotADirectoryError, FileExistsError):
-            raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
-        except OSError as error:
-            raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
-        try:
-            yield
-        finally:
-            (folder / ".lock").unlink(missing_ok=True)
-            with suppress(OSError):
-                folder.rmdir()  # of an input that could not even be opened nothing is left
 
 
 def _analysed(
