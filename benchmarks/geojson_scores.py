@@ -4,8 +4,8 @@
 
 DATA is a prepared set.  Its images are segmented as files, at their own pixels; the polygons of objects.geojson are
 painted into masks again and counted against the set's.  `evaluate` sees whole images too (`whole`, which must agree to
-0.005) and the set's own windows (`windows`, where each pixel has other surroundings).  Nothing is written with --images:
-choices are made on images held out of the training split, and the test split is for final weights.
+0.005) and the set's own windows (`windows`, where each pixel has other surroundings).  With --images nothing is
+written: choices are made on images held out of the training split, and the test split is for final weights.
 """
 
 from __future__ import annotations

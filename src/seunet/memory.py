@@ -34,6 +34,13 @@ def keep_freed_memory() -> bool:
     return bool(set_option(_MMAP_MAX, 0)) and bool(set_option(_TRIM_THRESHOLD, _NEVER))
 
 
+def give_back_freed_memory() -> None:
+    """Let the system have what `keep_freed_memory` kept: between two kinds of work, whose blocks differ in size."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+    if trim is not None:
+        trim(0)
+
+
 def own_pages(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     """An array of zeros in pages of its own, which the system has back as soon as nobody holds it.
 

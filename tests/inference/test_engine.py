@@ -166,11 +166,14 @@ def test_a_changed_setting_starts_afresh_and_says_so(
 
 
 class Torn(ArrayImage):
-    """Cannot be read at one pixel."""
+    """Cannot be read at one pixel, or at some."""
+
+    columns: tuple[int, ...] = (300,)
 
     def read(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        if x <= 300 < x + width_px and y <= 40 < y + height_px:
-            raise RegionError("picture.tif: tile at (300, 40) is damaged")
+        for column in self.columns:
+            if x <= column < x + width_px and y <= 40 < y + height_px:
+                raise RegionError(f"picture.tif: tile at ({column}, 40) is damaged")
         return super().read(level, x, y, width_px, height_px)
 
 
@@ -187,10 +190,23 @@ def test_a_damaged_part_is_marked_and_listed_and_the_rest_is_done(tmp_path: Path
         assert sum(gap.rows.length * gap.columns.length for gap in found.gaps) == 70 * 256
         assert {gap.reason for gap in found.gaps} == {"picture.tif: tile at (300, 40) is damaged"}
         assert sum(found.pixels_by_class) == 70 * (560 - 256)
+        assert found.pixels_unread == 70 * 256
         results.append(files(tmp_path / str(number)))
     assert results[0] == results[1]
     with pytest.raises(InputError, match="tile at \\(300, 40\\) is damaged"):
         label_image(Torn(wide), network, AS_IS, tmp_path / "strict", Settings(tile_px=64, strict=True))
+
+
+def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
+    tmp_path: Path, network: HeadwiseNetwork
+) -> None:
+    torn = Torn(picture(50, 300))
+    torn.columns = (100, 290)
+    found = label_image(torn, network, Plan(0, 1.5, 1.0, None, 1 / 1.5, ""), tmp_path, Settings(tissue=False))
+    # Enlarged pixels at the border of two damaged cells are made of both.
+    assert sum(gap.rows.length * gap.columns.length for gap in found.gaps) > 75 * 450
+    assert (found.pixels_unread, sum(found.pixels_by_class)) == (75 * 450, 0)
+    assert (labels_of(found) == NOT_ANALYSED).all()
 
 
 def test_glass_is_not_looked_at_and_has_its_own_label(

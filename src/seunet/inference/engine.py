@@ -27,6 +27,7 @@ from seunet.inference.tiling import Tile, checked_tile_px, tiles
 from seunet.inference.tissue import Tissue, find_tissue
 from seunet.inference.working import Gap, Region, WorkingRaster
 from seunet.maths.spans import Span
+from seunet.memory import give_back_freed_memory
 
 NOT_ANALYSED: Final = 255
 """The label of what could not be read."""
@@ -86,8 +87,9 @@ class Labelled:
     pixels_by_head: tuple[int, ...]
     """How many pixels each head won."""
     mean_confidence: float
+    pixels_unread: int
     gaps: tuple[Gap, ...]
-    """What could not be read: labelled 255."""
+    """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
     seconds: Seconds
 
@@ -220,6 +222,8 @@ class _Run:
                 # Let go of what is large before the next tile is taken.
                 del region, prediction
                 finished(work)
+                del work
+                give_back_freed_memory()
                 done += tile.pixels
         if progress is not None:
             progress(done, total, "done")
@@ -235,9 +239,10 @@ class _Run:
 
     def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
         mine = _inside(gaps, tile)
-        analysed = _analysed(tile, mine, self.tissue, self.plan.downsample)
-        blocks = self._blocks(prediction, analysed, mine, tile)
-        return _Finished(tile, blocks, _record(tile, prediction, analysed, mine, self.network))
+        unread = _unread(tile, mine)
+        analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
+        blocks = self._blocks(prediction, analysed, unread)
+        return _Finished(tile, blocks, _record(tile, prediction, analysed, unread, mine, self.network))
 
     def _write(self, work: _Finished) -> None:
         began = time.monotonic()
@@ -248,7 +253,7 @@ class _Run:
         self.seconds.writing += time.monotonic() - began
 
     def _blocks(
-        self, prediction: Prediction, analysed: NDArray[np.bool_], gaps: tuple[Gap, ...], tile: Tile
+        self, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
     ) -> dict[str, NDArray[np.uint8]]:
         """What goes into each plane: glass has its own label, and what could not be read has 255."""
         background = self.settings.background
@@ -260,10 +265,8 @@ class _Run:
             if name in self.planes:
                 glass = np.uint8(255 if number == background else 0)
                 blocks[name] = np.where(analysed, np.rint(plane * 255).astype(np.uint8), glass)
-        for gap in gaps:
-            place = gap.rows.within(tile.rows), gap.columns.within(tile.columns)
-            for name, block in blocks.items():
-                block[place] = NOT_ANALYSED if name == LABELS else 0
+        for name, block in blocks.items():
+            block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
 
 
@@ -280,21 +283,24 @@ def _inside(gaps: tuple[Gap, ...], tile: Tile) -> tuple[Gap, ...]:
     return tuple(found)
 
 
-def _analysed(tile: Tile, gaps: tuple[Gap, ...], tissue: Tissue | None, downsample: float) -> NDArray[np.bool_]:
-    """Which pixels of a tile are tissue and were read."""
-    if tissue is None:
-        found = np.ones((tile.rows.length, tile.columns.length), dtype=bool)
-    else:
-        found = tissue.mask(tile.rows, tile.columns, downsample)
+def _unread(tile: Tile, gaps: tuple[Gap, ...]) -> NDArray[np.bool_]:
+    """Which pixels of a tile could not be read."""
+    found = np.zeros((tile.rows.length, tile.columns.length), dtype=np.bool_)
     for gap in gaps:
-        found[gap.rows.within(tile.rows), gap.columns.within(tile.columns)] = False
+        found[gap.rows.within(tile.rows), gap.columns.within(tile.columns)] = True
     return found
+
+
+def _analysed(tile: Tile, unread: NDArray[np.bool_], tissue: Tissue | None, downsample: float) -> NDArray[np.bool_]:
+    """Which pixels of a tile are tissue and were read."""
+    return ~unread if tissue is None else tissue.mask(tile.rows, tile.columns, downsample) & ~unread
 
 
 def _record(
     tile: Tile,
     prediction: Prediction,
     analysed: NDArray[np.bool_],
+    unread: NDArray[np.bool_],
     gaps: tuple[Gap, ...],
     network: HeadwiseNetwork,
 ) -> dict[str, Any]:
@@ -307,6 +313,7 @@ def _record(
         "heads": np.bincount(prediction.heads[analysed], minlength=network.heads).tolist(),
         # In double precision and one order: the same number in whichever tile.
         "confidence": float(prediction.confidence[analysed].sum(dtype=np.float64)),
+        "unread": int(unread.sum()),
         "gaps": [[gap.rows, gap.columns, gap.reason] for gap in gaps],
     }
 
@@ -331,6 +338,7 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         pixels_by_class=classes,
         pixels_by_head=heads,
         mean_confidence=sum(record["confidence"] for record in records) / analysed if analysed else 0.0,
+        pixels_unread=sum(record["unread"] for record in records),
         gaps=tuple(Gap(Span(*r), Span(*c), why) for record in records for r, c, why in record["gaps"]),
         notes=(run.ledger.note,) if run.ledger.note else (),
         seconds=run.seconds,

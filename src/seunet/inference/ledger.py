@@ -16,7 +16,7 @@ from seunet.atomic import write_text
 from seunet.errors import StorageError
 
 LEDGER: Final = "ledger.jsonl"
-_FORMAT: Final = "seunet-ledger-1"
+_FORMAT: Final = "seunet-ledger-2"
 
 
 class Ledger:

@@ -215,8 +215,7 @@ def _analysed(
 
 def skipped_pixels(found: Labelled) -> int:
     """Working pixels that were left out as glass: neither analysed nor unreadable."""
-    unreadable = sum(gap.rows.length * gap.columns.length for gap in found.gaps)
-    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - unreadable
+    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - found.pixels_unread
 
 
 def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:
