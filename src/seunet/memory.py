@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import mmap
 import resource
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 _MMAP_MAX: Final = -4
 _TRIM_THRESHOLD: Final = -1
@@ -27,6 +32,24 @@ def keep_freed_memory() -> bool:
     if set_option is None:
         return False
     return bool(set_option(_MMAP_MAX, 0)) and bool(set_option(_TRIM_THRESHOLD, _NEVER))
+
+
+def give_back_freed_memory() -> None:
+    """Let the system have what `keep_freed_memory` kept: between two kinds of work, whose blocks differ in size."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+    if trim is not None:
+        trim(0)
+
+
+def own_pages(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """An array of zeros in pages of its own, which the system has back as soon as nobody holds it.
+
+    With `keep_freed_memory` a block of hundreds of megabytes would leave a hole that smaller ones fill, and the next
+    block of its size would lie beside it: the process would grow from tile to tile.
+    """
+    count = math.prod(shape)
+    pages = mmap.mmap(-1, max(1, count * np.dtype(dtype).itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
 
 
 def peak_bytes() -> int:

@@ -24,7 +24,7 @@ from tests.support.slides import make_slide
 from tests.support.tiffs import spoil_tile, tiff_bytes
 from tests.support.tissue_model import dark_disc_model, discs
 
-FILES = ("objects.geojson", "counts.csv", "labels.tif", "overlay.png")
+FILES = ("objects.geojson", "counts.csv", "labels.tif", "overlay.png", "heads.png")
 
 
 @pytest.fixture(scope="module")

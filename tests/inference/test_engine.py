@@ -17,7 +17,7 @@ from seunet.errors import InputError, RegionError, StorageError
 from seunet.inference.engine import NOT_ANALYSED, Labelled, Settings, label_image
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, RgbArray
-from seunet.inference.ledger import LEDGER, only_here
+from seunet.inference.ledger import LEDGER
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.maths.spans import Span
@@ -59,7 +59,7 @@ def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: Headw
         assert np.array_equal(kept, np.rint(expected.probabilities[number] * 255).astype(np.uint8))
     assert found.heads is not None
     with found.plane(found.heads) as plane:
-        assert np.array_equal(plane.read(0, 0, 110, 131), expected.heads)
+        assert np.array_equal(plane.read(0, 0, 110, 131), expected.heads + 1)
     assert found.pixels_by_class == tuple(np.bincount(expected.labels.ravel(), minlength=2))
     assert found.pixels_by_head == tuple(np.bincount(expected.heads.ravel(), minlength=5))
     assert np.isclose(found.mean_confidence, expected.confidence.mean())
@@ -166,11 +166,14 @@ def test_a_changed_setting_starts_afresh_and_says_so(
 
 
 class Torn(ArrayImage):
-    """Cannot be read at one pixel."""
+    """Cannot be read at one pixel, or at some."""
+
+    columns: tuple[int, ...] = (300,)
 
     def read(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
-        if x <= 300 < x + width_px and y <= 40 < y + height_px:
-            raise RegionError("picture.tif: tile at (300, 40) is damaged")
+        for column in self.columns:
+            if x <= column < x + width_px and y <= 40 < y + height_px:
+                raise RegionError(f"picture.tif: tile at ({column}, 40) is damaged")
         return super().read(level, x, y, width_px, height_px)
 
 
@@ -187,10 +190,23 @@ def test_a_damaged_part_is_marked_and_listed_and_the_rest_is_done(tmp_path: Path
         assert sum(gap.rows.length * gap.columns.length for gap in found.gaps) == 70 * 256
         assert {gap.reason for gap in found.gaps} == {"picture.tif: tile at (300, 40) is damaged"}
         assert sum(found.pixels_by_class) == 70 * (560 - 256)
+        assert found.pixels_unread == 70 * 256
         results.append(files(tmp_path / str(number)))
     assert results[0] == results[1]
     with pytest.raises(InputError, match="tile at \\(300, 40\\) is damaged"):
         label_image(Torn(wide), network, AS_IS, tmp_path / "strict", Settings(tile_px=64, strict=True))
+
+
+def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
+    tmp_path: Path, network: HeadwiseNetwork
+) -> None:
+    torn = Torn(picture(50, 300))
+    torn.columns = (100, 290)
+    found = label_image(torn, network, Plan(0, 1.5, 1.0, None, 1 / 1.5, ""), tmp_path, Settings(tissue=False))
+    # Enlarged pixels at the border of two damaged cells are made of both.
+    assert sum(gap.rows.length * gap.columns.length for gap in found.gaps) > 75 * 450
+    assert (found.pixels_unread, sum(found.pixels_by_class)) == (75 * 450, 0)
+    assert (labels_of(found) == NOT_ANALYSED).all()
 
 
 def test_glass_is_not_looked_at_and_has_its_own_label(
@@ -248,11 +264,6 @@ def test_a_full_disk_ends_the_run_and_what_was_written_counts(
     assert again.tiles_before == 3
     assert again.pixels_by_class == whole.pixels_by_class
     assert files(tmp_path / "full") == files(tmp_path / "whole")
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
-    with only_here(tmp_path), pytest.raises(InputError, match="another process is working there"):
-        label_image(ArrayImage(pixels), network, AS_IS, tmp_path, SMALL)
 
 
 def test_a_fault_of_the_reader_is_raised(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:

@@ -9,19 +9,23 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.inference import overlay
+from seunet.inference import legend, shares
+from seunet.inference.legend import scale_bar
+from seunet.inference.numbered import NumberedObjects
 from seunet.inference.objects import Tally, objects
-from seunet.inference.overlay import class_shares, scale_bar, write_overlay
+from seunet.inference.overlay import write_overlay
 from seunet.inference.results import write_results
+from seunet.inference.shares import code_shares
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 YELLOW = np.array(nuclei_frame().class_colors[1])
 
 
 def drawn(path: Path, thumbnail: np.ndarray, codes: Codes) -> np.ndarray:
-    tally = Tally()
-    list(objects(ArrayPlane(codes), nuclei_frame(), tally=tally))
-    write_overlay(path, thumbnail, ArrayPlane(codes), nuclei_frame(), tally)
+    tally, plane = Tally(), ArrayPlane(codes)
+    numbered = NumberedObjects(plane, *thumbnail.shape[:2])
+    list(numbered.passing(objects(plane, nuclei_frame(), tally=tally)))
+    write_overlay(path, thumbnail, plane, nuclei_frame(), tally, numbered)
     with Image.open(path) as image:
         return np.asarray(image).astype(int)
 
@@ -40,13 +44,39 @@ def test_outlines_have_the_colour_of_the_class_and_the_inside_is_tinted(tmp_path
     assert (picture[600:] == YELLOW).all(axis=2).sum() > 100  # the legend has the colour
 
 
+@pytest.mark.parametrize("side_px", [300, 150])
+def test_the_line_between_nuclei_that_were_parted_is_drawn(tmp_path: Path, side_px: int) -> None:
+    codes = discs(300, 300, [(150, 110, 45), (150, 190, 45)])
+    assert (codes[150, 105:196] == 1).all()  # one object for the classes, two for the splitting
+    picture = drawn(tmp_path / "overlay.png", np.full((side_px, side_px, 3), 100, dtype=np.uint8), codes)
+    line = (picture[side_px // 2, :side_px] == YELLOW).all(axis=1)
+    middle = side_px // 2
+    assert line[middle - 3 : middle + 4].sum() == 2  # the last pixel of the one and the first of the other
+    assert line.sum() == 4  # and the outer edges
+    assert not (picture[side_px // 2, side_px // 3] == YELLOW).all()
+
+
+@pytest.mark.parametrize("size", [(61, 47), (30, 20), (100, 90)])
+def test_a_picture_shows_the_object_at_the_centre_of_each_pixel(size: tuple[int, int]) -> None:
+    codes = random_codes(np.random.default_rng(3), 61, 47)
+    found = list(objects(ArrayPlane(codes), nuclei_frame()))
+    whole = np.zeros(codes.shape, dtype=int)
+    for number, one in enumerate(found, start=1):
+        for row, start, end in one.runs.T:
+            whole[row, start:end] = number
+    numbered = NumberedObjects(ArrayPlane(codes), *size)
+    assert list(numbered.passing(iter(found))) == found
+    rows, columns = (((np.arange(n) + 0.5) * full / n).astype(int) for n, full in zip(size, (61, 47), strict=True))
+    assert np.array_equal(numbered.numbers, whole[np.ix_(rows, columns)])
+
+
 def test_a_much_smaller_thumbnail_is_tinted_by_the_share_of_each_pixel(tmp_path: Path) -> None:
     codes = np.zeros((1000, 1000), dtype=np.uint8)
     codes[:500:2] = 1
     picture = drawn(tmp_path / "overlay.png", np.full((100, 100, 3), 100, dtype=np.uint8), codes)
     assert np.abs(picture[20, 20] - (100 + 0.35 * (YELLOW - 100))).max() <= 1
     assert (picture[80, 20] == 100).all()
-    assert picture.shape[1] == overlay.LEGEND_PX
+    assert picture.shape[1] == legend.LEGEND_PX
 
 
 @pytest.mark.parametrize("size", [(30, 41), (61, 47), (7, 100), (100, 120)])
@@ -55,16 +85,16 @@ def test_shares_are_the_means_over_the_pixels_below_and_add_up(
 ) -> None:
     codes = random_codes(np.random.default_rng(1), 61, 47)
     codes[5:9, 5:9] = 255
-    shares = class_shares(ArrayPlane(codes), nuclei_frame(), *size)
-    assert shares.shape == (4, *size)
-    assert shares.sum(axis=0) == pytest.approx(1)
+    found = code_shares(ArrayPlane(codes), (0, 1, 2, 255), *size)
+    assert found.shape == (4, *size)
+    assert found.sum(axis=0) == pytest.approx(1)
     rows, columns = min(size[0], 61), min(size[1], 47)
     row, column = size[0] // 3, size[1] // 2
     r, c = row * rows // size[0], column * columns // size[1]
     block = codes[r * 61 // rows : (r + 1) * 61 // rows, c * 47 // columns : (c + 1) * 47 // columns]
-    assert shares[:, row, column] == pytest.approx([(block == code).mean() for code in (0, 1, 2, 255)])
-    monkeypatch.setattr(overlay, "BAND_PIXELS", 100)
-    assert np.array_equal(class_shares(ArrayPlane(codes), nuclei_frame(), *size), shares)
+    assert found[:, row, column] == pytest.approx([(block == code).mean() for code in (0, 1, 2, 255)])
+    monkeypatch.setattr(shares, "BAND_PIXELS", 100)
+    assert np.array_equal(code_shares(ArrayPlane(codes), (0, 1, 2, 255), *size), found)
 
 
 def test_the_scale_bar_is_a_round_length_within_a_quarter_of_the_width() -> None:

@@ -42,9 +42,9 @@ def _draw_nucleus(field: NDArray[np.float32], x: float, y: float, radius: float,
 class Blocks:
     """What a slide is laid out of: tissue in four flips, islands of it on glass in four, and glass; at every level."""
 
-    def __init__(self, block_px: int, seed: int) -> None:
-        self.block_px = block_px
-        field = tissue_field(block_px, seed)
+    def __init__(self, field: Pixels) -> None:
+        """`field`: the tissue of a block, [block, block, 3]."""
+        self.block_px = block_px = field.shape[0]
         line = np.linspace(-1, 1, block_px, dtype=np.float32) ** 2
         island = np.where((line[:, None] + line[None] < 0.8)[..., None], field, np.uint8(GLASS))
         self._levels = [(field, island)]
@@ -96,9 +96,17 @@ def slide_layout(count: int, seed: int) -> NDArray[np.int64]:
 
 
 def make_slide(path: Path, side_px: int, seed: int = 0, mpp: float = 0.25, block_px: int | None = None) -> Path:
-    """Write a pyramidal TIFF of `side_px`² with JPEG tiles of 512, levels as reduced pages, and its resolution tag."""
-    blocks = Blocks(block_px or (4096 if side_px > 4096 else 1024), seed)
-    layout = slide_layout(-(-side_px // blocks.block_px), seed)
+    """Write a slide of made tissue, `side_px`²."""
+    field = tissue_field(block_px or (4096 if side_px > 4096 else 1024), seed)
+    return lay_out_slide(path, side_px, field, slide_layout(-(-side_px // field.shape[0]), seed), mpp)
+
+
+def lay_out_slide(path: Path, side_px: int, field: Pixels, layout: NDArray[np.int64], mpp: float) -> Path:
+    """Write a pyramidal TIFF of `side_px`² with JPEG tiles of 512, levels as reduced pages, and its resolution tag.
+
+    `layout` [count, count] has the kind of every block (`Blocks`), `field` the tissue of one.
+    """
+    blocks = Blocks(field)
     with tifffile.TiffWriter(path, bigtiff=side_px > 60_000) as writer:
         for level in range(32):
             size = side_px >> level

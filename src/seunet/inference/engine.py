@@ -16,17 +16,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import RegionError
+from seunet.errors import RegionError, StorageError
 from seunet.inference.conveyor import made_by_thread, used_by_thread
 from seunet.inference.heads import Area, HeadwiseNetwork, Prediction
 from seunet.inference.image import Image
-from seunet.inference.ledger import Ledger, only_here
+from seunet.inference.ledger import Ledger
 from seunet.inference.magnification import Plan
 from seunet.inference.plane import Plane
 from seunet.inference.tiling import Tile, checked_tile_px, tiles
 from seunet.inference.tissue import Tissue, find_tissue
 from seunet.inference.working import Gap, Region, WorkingRaster
 from seunet.maths.spans import Span
+from seunet.memory import give_back_freed_memory
 
 NOT_ANALYSED: Final = 255
 """The label of what could not be read."""
@@ -50,7 +51,7 @@ class Settings:
     probabilities: bool = False
     """Whether probabilities are kept too, as round(255 p)."""
     heads: bool = True
-    """Whether the head that won each pixel is kept too."""
+    """Whether the head that won each pixel is kept too: 1, 2, … from the finest, 0 where nobody looked."""
     strict: bool = False
     """Whether a part that cannot be read ends the run."""
     read_ahead: int = 1
@@ -86,8 +87,9 @@ class Labelled:
     pixels_by_head: tuple[int, ...]
     """How many pixels each head won."""
     mean_confidence: float
+    pixels_unread: int
     gaps: tuple[Gap, ...]
-    """What could not be read: labelled 255."""
+    """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
     seconds: Seconds
 
@@ -107,6 +109,8 @@ def label_image(
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
 
+    Nobody else may write there meanwhile (`holding.held`).
+
     `identity` is what else tells this image from another one, e.g. the size and date of its file.
     """
     settings = settings or Settings()
@@ -120,7 +124,8 @@ def label_image(
         "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
         "tile": tile_size,
     }
-    with only_here(folder), Ledger(folder, whole) as ledger, ExitStack() as open_planes:
+    _make(folder)
+    with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
         planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
         ledger.begin()
         tissue = find_tissue(image) if settings.tissue else None
@@ -130,6 +135,13 @@ def label_image(
         run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
         run.seconds.total = time.monotonic() - began
         return _labelled(folder, run, wanted, len(done), settings)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
 
 
 def _open_planes(
@@ -210,6 +222,8 @@ class _Run:
                 # Let go of what is large before the next tile is taken.
                 del region, prediction
                 finished(work)
+                del work
+                give_back_freed_memory()
                 done += tile.pixels
         if progress is not None:
             progress(done, total, "done")
@@ -225,9 +239,10 @@ class _Run:
 
     def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
         mine = _inside(gaps, tile)
-        analysed = _analysed(tile, mine, self.tissue, self.plan.downsample)
-        blocks = self._blocks(prediction, analysed, mine, tile)
-        return _Finished(tile, blocks, _record(tile, prediction, analysed, mine, self.network))
+        unread = _unread(tile, mine)
+        analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
+        blocks = self._blocks(prediction, analysed, unread)
+        return _Finished(tile, blocks, _record(tile, prediction, analysed, unread, mine, self.network))
 
     def _write(self, work: _Finished) -> None:
         began = time.monotonic()
@@ -238,22 +253,20 @@ class _Run:
         self.seconds.writing += time.monotonic() - began
 
     def _blocks(
-        self, prediction: Prediction, analysed: NDArray[np.bool_], gaps: tuple[Gap, ...], tile: Tile
+        self, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
     ) -> dict[str, NDArray[np.uint8]]:
         """What goes into each plane: glass has its own label, and what could not be read has 255."""
         background = self.settings.background
         blocks = {LABELS: np.where(analysed, prediction.labels, np.uint8(background))}
         if HEADS in self.planes:
-            blocks[HEADS] = np.where(analysed, prediction.heads, np.uint8(0))
+            blocks[HEADS] = np.where(analysed, prediction.heads + np.uint8(1), np.uint8(0))
         for number, plane in enumerate(prediction.probabilities):
             name = PROBABILITIES.format(number)
             if name in self.planes:
                 glass = np.uint8(255 if number == background else 0)
                 blocks[name] = np.where(analysed, np.rint(plane * 255).astype(np.uint8), glass)
-        for gap in gaps:
-            place = gap.rows.within(tile.rows), gap.columns.within(tile.columns)
-            for name, block in blocks.items():
-                block[place] = NOT_ANALYSED if name == LABELS else 0
+        for name, block in blocks.items():
+            block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
 
 
@@ -270,21 +283,24 @@ def _inside(gaps: tuple[Gap, ...], tile: Tile) -> tuple[Gap, ...]:
     return tuple(found)
 
 
-def _analysed(tile: Tile, gaps: tuple[Gap, ...], tissue: Tissue | None, downsample: float) -> NDArray[np.bool_]:
-    """Which pixels of a tile are tissue and were read."""
-    if tissue is None:
-        found = np.ones((tile.rows.length, tile.columns.length), dtype=bool)
-    else:
-        found = tissue.mask(tile.rows, tile.columns, downsample)
+def _unread(tile: Tile, gaps: tuple[Gap, ...]) -> NDArray[np.bool_]:
+    """Which pixels of a tile could not be read."""
+    found = np.zeros((tile.rows.length, tile.columns.length), dtype=np.bool_)
     for gap in gaps:
-        found[gap.rows.within(tile.rows), gap.columns.within(tile.columns)] = False
+        found[gap.rows.within(tile.rows), gap.columns.within(tile.columns)] = True
     return found
+
+
+def _analysed(tile: Tile, unread: NDArray[np.bool_], tissue: Tissue | None, downsample: float) -> NDArray[np.bool_]:
+    """Which pixels of a tile are tissue and were read."""
+    return ~unread if tissue is None else tissue.mask(tile.rows, tile.columns, downsample) & ~unread
 
 
 def _record(
     tile: Tile,
     prediction: Prediction,
     analysed: NDArray[np.bool_],
+    unread: NDArray[np.bool_],
     gaps: tuple[Gap, ...],
     network: HeadwiseNetwork,
 ) -> dict[str, Any]:
@@ -297,6 +313,7 @@ def _record(
         "heads": np.bincount(prediction.heads[analysed], minlength=network.heads).tolist(),
         # In double precision and one order: the same number in whichever tile.
         "confidence": float(prediction.confidence[analysed].sum(dtype=np.float64)),
+        "unread": int(unread.sum()),
         "gaps": [[gap.rows, gap.columns, gap.reason] for gap in gaps],
     }
 
@@ -321,6 +338,7 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         pixels_by_class=classes,
         pixels_by_head=heads,
         mean_confidence=sum(record["confidence"] for record in records) / analysed if analysed else 0.0,
+        pixels_unread=sum(record["unread"] for record in records),
         gaps=tuple(Gap(Span(*r), Span(*c), why) for record in records for r, c, why in record["gaps"]),
         notes=(run.ledger.note,) if run.ledger.note else (),
         seconds=run.seconds,

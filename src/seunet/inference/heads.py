@@ -18,6 +18,7 @@ from seunet.inference.streaming import PIECE_ROWS, predict_block
 from seunet.inference.tiling import default_tile, limited
 from seunet.maths.fusion import FUSIONS, confidence, first_largest, fuse
 from seunet.maths.spans import Span
+from seunet.memory import own_pages
 from seunet.models.files import weights_sha256
 from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
@@ -63,6 +64,7 @@ class HeadwiseNetwork:
         self._parts = [model.only_scale(k) for k in range(model.heads)] if headwise else [model]  # type: ignore[operator]
         self._radii = [filter_radii(part) for part in self._parts]
         self._weights = weights_sha256(model)
+        self.sigmas_px = _sigmas_by_head(model)
         self._factor = model.factor if isinstance(model, SEUNet) else 1.0
         channels = model.config.widths[0] // (model.heads if headwise else 1)
         self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
@@ -100,7 +102,7 @@ class HeadwiseNetwork:
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
         rows, columns = core
         with torch.inference_mode():
-            found = torch.empty(self.heads, self.classes, rows.length, columns.length)
+            found = torch.from_numpy(own_pages((self.heads, self.classes, rows.length, columns.length), np.float32))
             done = 0
             for number, part in enumerate(self._parts):
                 seen = self._seen(number, core, size)
@@ -121,7 +123,7 @@ class HeadwiseNetwork:
     def _together(self, found: Tensor) -> Prediction:
         """Fused a few rows at a time: the steps between take several times the memory of the result."""
         classes, height, width = found.shape[1:]
-        probabilities = torch.empty(classes, height, width)
+        probabilities = torch.from_numpy(own_pages((classes, height, width), np.float32))
         labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
         certainty = torch.empty(height, width)
         for start in range(0, height, PIECE_ROWS // 4):
@@ -134,6 +136,14 @@ class HeadwiseNetwork:
             heads[rows] = first_largest(sure, dim=0)
             certainty[rows] = sure.amax(0)
         return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+
+
+def _sigmas_by_head(model: ScaleUNet) -> tuple[tuple[float, float], ...] | None:
+    """The smallest and the largest σ of each head's filters in pixels, each on its own level; None without σ."""
+    if not isinstance(model, SEUNet):
+        return None
+    sigmas = model.sigmas().detach()
+    return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
 
 
 def _union(areas: list[Area]) -> Area:

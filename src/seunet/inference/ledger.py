@@ -6,38 +6,17 @@ one, which is ignored: that tile is done again, with the same bytes.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
 from seunet.atomic import write_text
-from seunet.errors import InputError, StorageError
+from seunet.errors import StorageError
 
 LEDGER: Final = "ledger.jsonl"
-_FORMAT: Final = "seunet-ledger-1"
-
-
-@contextmanager
-def only_here(folder: Path) -> Iterator[None]:
-    """Make `folder` and hold it until the block or this process ends: two runs there would write over each other."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = os.open(folder / ".lock", os.O_WRONLY | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise InputError(f"{folder}: another process is working there; wait for it or stop it") from None
-    try:
-        yield
-    finally:
-        os.close(held)
+_FORMAT: Final = "seunet-ledger-2"
 
 
 class Ledger:

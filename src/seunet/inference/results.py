@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from seunet.inference.frame import Frame
 from seunet.inference.geojson import write_geojson
 from seunet.inference.label_tiff import write_label_tiff
+from seunet.inference.numbered import NumberedObjects
 from seunet.inference.objects import Labels, Tally, objects
-from seunet.inference.overlay import write_overlay
+from seunet.inference.overlay import check_thumbnail, outlines_shown, write_overlay
 from seunet.inference.tables import write_counts
 
 
@@ -33,8 +34,11 @@ def write_results(
     """
     tally = Tally()
     found = objects(plane, frame, split=split, min_area_px=min_area_px, tally=tally)
-    write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), found, frame, smooth=smooth)
+    check_thumbnail(thumbnail)
+    numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
+    passing = found if numbered is None else numbered.passing(found)
+    write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), passing, frame, smooth=smooth)
     write_counts(folder / "counts.csv", tally, frame, skipped_px)
     write_label_tiff(folder / "labels.tif", plane, frame)
-    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally)
+    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered)
     return tally

@@ -1,18 +1,17 @@
 """One image or slide: opened, analysed at its magnification, written down.
 
-OUT/NAME/objects.geojson, counts.csv, labels.tif, overlay.png (docs/outputs.md)
+OUT/NAME/objects.geojson, counts.csv, labels.tif, overlay.png, heads.png (docs/outputs.md)
 OUT/NAME/run.json     written last: where it is, the result is complete
 OUT/NAME/.work/       labels and ledger while it is being made; a run that was stopped goes on from there
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -20,12 +19,14 @@ from typing import Any, Final, NamedTuple
 
 import seunet
 from seunet.atomic import write_text
-from seunet.errors import InputError, StorageError
+from seunet.errors import InputError
 from seunet.inference.choices import Choices
 from seunet.inference.describe import describe
 from seunet.inference.engine import Labelled, Settings, label_image
 from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
+from seunet.inference.heads_picture import write_heads
+from seunet.inference.holding import held
 from seunet.inference.image import Image
 from seunet.inference.inputs import Item
 from seunet.inference.known_scale import KnownScale, known_scale, scale_facts, scale_lines
@@ -42,6 +43,7 @@ from seunet.models.skeleton import ScaleUNet
 FORMAT: Final = "seunet-run/1"
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
+HEADS_NAME: Final = "heads.png"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
@@ -187,28 +189,6 @@ def forget(folder: Path) -> None:
     shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
 
 
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """The folder is ours while this lasts: two runs of one slide would write over each other."""
-    with ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((folder / ".lock").open("wb"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another process is at work there; wait for it or stop it") from None
-        except (NotADirectoryError, FileExistsError):
-            raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
-        except OSError as error:
-            raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
-        try:
-            yield
-        finally:
-            (folder / ".lock").unlink(missing_ok=True)
-            with suppress(OSError):
-                folder.rmdir()  # of an input that could not even be opened nothing is left
-
-
 def _analysed(
     image: Image,
     model: ScaleUNet,
@@ -219,7 +199,9 @@ def _analysed(
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
+    network = network_for(model, plan, choices.fusion)
     settings = Settings(
+        heads=network.heads > 1,
         tile_px=choices.tile_px,
         # Without a background there is no label for glass: all of it is analysed.
         tissue=choices.tissue and frame.background is not None,
@@ -227,34 +209,36 @@ def _analysed(
         probabilities=choices.probabilities,
         strict=choices.strict,
     )
-    network = network_for(model, plan, choices.fusion)
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
     written = time.monotonic()
+    small = thumbnail(image, OVERLAY_PX)
     with found.plane(found.labels) as labels:
         tally = write_results(
             folder,
             labels,
             frame,
-            thumbnail(image, OVERLAY_PX),
+            small,
             split=choices.split,
             min_area_px=choices.min_area_px,
             skipped_px=skipped_pixels(found),
             smooth=choices.smooth,
             zipped=choices.zipped,
         )
+    if found.heads is not None:
+        with found.plane(found.heads) as heads:
+            write_heads(folder / HEADS_NAME, small, heads, found.pixels_by_head, network.sigmas_px, frame.mpp)
     if choices.probabilities:
         with ExitStack() as stack:
             planes = [stack.enter_context(found.plane(path)) for path in found.probabilities]
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, skipped_pixels(found))
-    return document_of(identity, found, tally, frame, model, row, seconds), found
+    return document_of(identity, found, tally, frame, model, network.sigmas_px, row, seconds), found
 
 
 def skipped_pixels(found: Labelled) -> int:
     """Working pixels that were left out as glass: neither analysed nor unreadable."""
-    unreadable = sum(gap.rows.length * gap.columns.length for gap in found.gaps)
-    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - unreadable
+    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - found.pixels_unread
 
 
 def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:
@@ -277,6 +261,7 @@ def document_of(
     tally: Tally,
     frame: Frame,
     model: ScaleUNet,
+    sigmas_px: Sequence[tuple[float, float]] | None,
     row: dict[str, str],
     seconds: dict[str, float],
 ) -> dict[str, Any]:
@@ -299,6 +284,7 @@ def document_of(
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
             "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
+            "head_sigmas_px": None if sigmas_px is None else [[round(s, 4) for s in pair] for pair in sigmas_px],
             "confidence": round(found.mean_confidence, 6),
         },
         "notes": notes,

@@ -31,7 +31,7 @@ from seunet.maths.spans import (
 )
 from seunet.models.skeleton import ConvolutionBlock, ScaleUNet
 
-PIECE_ROWS: Final = 256
+PIECE_ROWS: Final = 128
 """Rows of a map that are computed at a time, at most."""
 
 

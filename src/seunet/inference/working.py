@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,12 +13,17 @@ from seunet.inference.image import Image, RgbArray
 from seunet.inference.magnification import Plan
 from seunet.maths.resampling import resample, resampled_length, resampling_taps, seen_by_resampling
 from seunet.maths.spans import Span
+from seunet.memory import own_pages
 
 CELL_PX: Final = 256
 """What cannot be read is narrowed down to squares of this size on the level's own grid."""
 
 BAND_PX: Final = 256
 """Rows that are resampled at a time."""
+
+READ_PX: Final = 1024
+"""Rows that are read at a time, on a grid of their own so that no tile of a slide is decoded twice: what is read comes
+through memory that is shared with another process, and counts in both."""
 
 Area = tuple[Span, Span]
 """Rows and columns."""
@@ -52,7 +58,7 @@ class WorkingRaster:
         """A part of the raster; the same pixels however the raster is cut into parts."""
         if self._plan.resample == 1:
             return self._read_level(rows, columns)
-        pixels = np.empty((rows.length, columns.length, 3), dtype=np.uint8)
+        pixels = own_pages((rows.length, columns.length, 3), np.uint8)
         gaps: list[Gap] = []
         for start in range(rows.start, rows.stop, BAND_PX):
             band = Span(start, min(start + BAND_PX, rows.stop))
@@ -88,11 +94,14 @@ class WorkingRaster:
         Whole cells are read: what is a gap does not depend on the part that is wanted.
         """
         held = _in_cells(rows, self._level_size[0]), _in_cells(columns, self._level_size[1])
-        try:
-            pixels = self._cell(*held)
-            gaps: list[Gap] = []
-        except RegionError:
-            pixels, gaps = self._cell_by_cell(*held)
+        pixels = own_pages((held[0].length, held[1].length, 3), np.uint8)
+        gaps: list[Gap] = []
+        for band in _bands(held[0]):
+            try:
+                pixels[band.within(held[0])] = self._cell(band, held[1])
+            except RegionError:
+                pixels[band.within(held[0])], missing = self._cell_by_cell(band, held[1])
+                gaps += missing
         wanted = pixels[rows.within(held[0]), columns.within(held[1])]
         within = (Gap(_common(gap.rows, rows), _common(gap.columns, columns), gap.reason) for gap in gaps)
         return Region(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
@@ -120,6 +129,13 @@ def _in_cells(span: Span, length: int) -> Span:
 def _cells(span: Span) -> list[Span]:
     """`span`, which begins with a cell, cut into cells."""
     return [Span(start, min(start + CELL_PX, span.stop)) for start in range(span.start, span.stop, CELL_PX)]
+
+
+def _bands(span: Span) -> list[Span]:
+    """`span` cut at multiples of `READ_PX`."""
+    cuts = range(span.start // READ_PX * READ_PX + READ_PX, span.stop, READ_PX)
+    edges = [span.start, *cuts, span.stop]
+    return [Span(start, stop) for start, stop in pairwise(edges)]
 
 
 def _common(one: Span, other: Span) -> Span:
