@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.nuclei import KEPT, SHIPPED, ious, kept
+from benchmarks.nuclei import KEPT, SHIPPED, ious, kept, kept_runs
 from benchmarks.record import ROOT
 from benchmarks.tables import table
 from benchmarks.training_runs import facts
@@ -39,17 +39,17 @@ def scale_table(name: str) -> str:
 
 def model_facts() -> str:
     """What the card in config.json and the log of the run say."""
-    model, run = load(SHIPPED), facts(KEPT / "run")
+    model, runs = load(SHIPPED), [facts(run) for run in kept_runs()]
     card = model.card
     assert card is not None
-    best = run["best"]
+    best, steps = runs[-1]["best"], sum(run["steps"] for run in runs)
     rows = [
         ("classes", ", ".join(card.class_names)),
         ("µm per pixel it learnt at", f"{card.mpp:g}"),
         ("parameters", f"{sum(parameter.numel() for parameter in model.parameters()):,}"),
         ("trained on", card.trained_on),
         ("licence of the data", card.licence),
-        ("steps, processor time", f"{run['steps']:,}, {run['cpu_seconds'] / 60:.0f} min"),
+        ("steps, processor time", f"{steps:,}, {sum(run['cpu_seconds'] for run in runs) / 60:.0f} min"),
         ("IoU on the held-out windows, P_Ens", f"{best['validation']['p_ens']:.4f} at step {best['step']:,}"),
         ("filters are scaled for s from … to …", f"{card.told_range[0]:.3g} to {card.told_range[1]:.3g}"),
         ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
@@ -71,6 +71,7 @@ BLOCKS = (
         CARD: {
             "facts": model_facts,
             "held-out": lambda: scale_table("held-out"),
+            **({"test": lambda: scale_table("test")} if (KEPT / "test.json").is_file() else {}),
             "sigmas": sigma_table,
         }
     }

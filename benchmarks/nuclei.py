@@ -1,9 +1,12 @@
 r"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
 
-    seunet train configs/nuclei.yaml -o RUN
+    seunet train configs/nuclei-own.yaml -o runs/nuclei-own
+    seunet train configs/nuclei-together.yaml -o runs/nuclei-together
     seunet evaluate RUN/model prepared/monuseg -o HELD_OUT --split train --images NAMES \
         --tiles 500,500,4 --told --oracle
-    python -m benchmarks.nuclei RUN HELD_OUT
+    python -m benchmarks.nuclei HELD_OUT RUN …       # the runs in their order; the last one's weights are shipped
+    seunet evaluate nuclei prepared/monuseg -o TEST --tiles 500,500,4 --told --oracle
+    python -m benchmarks.nuclei --test TEST
     python -m benchmarks.docs
 
 What the card says of scales is decided on the held-out training images.
@@ -14,6 +17,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +67,35 @@ def kept(name: str) -> dict[str, Any]:
     return found
 
 
-def ship(run: Path, held_out: Path) -> None:
-    """Copy the report and the log to docs/results/nuclei, and the weights with their card into the package."""
-    keep(run, KEPT / "run")
-    read_report(held_out / "evaluation.json", "evaluation")
-    with atomic_path(KEPT / "held-out.json") as part:
-        shutil.copyfile(held_out / "evaluation.json", part)
-    model = load(run / "model")
-    root = Path(yaml.safe_load((run / "config.yaml").read_text())["data"]["root"])
+def keep_report(folder: Path, name: str) -> None:
+    """Copy what `seunet evaluate` left to docs/results/nuclei."""
+    read_report(folder / "evaluation.json", "evaluation")
+    with atomic_path(KEPT / f"{name}.json") as part:
+        shutil.copyfile(folder / "evaluation.json", part)
+
+
+def kept_runs() -> list[Path]:
+    """The logs of the runs that led to the weights, in their order."""
+    return sorted(KEPT.glob("run-*"))
+
+
+def ship(held_out: Path, runs: Sequence[Path]) -> None:
+    """Copy reports and logs to docs/results/nuclei, and the last weights with their card into the package."""
+    for number, run in enumerate(runs, start=1):
+        keep(run, KEPT / f"run-{number}")
+    keep_report(held_out, "held-out")
+    last = runs[-1]
+    model = load(last / "model")
+    model.scale_estimator = load(SHIPPED).scale_estimator
+    root = Path(yaml.safe_load((last / "config.yaml").read_text())["data"]["root"])
     facts = {"told_range": told_range(kept("held-out")), "trained_on": TRAINED_ON, "licence": LICENCE}
     model.card = card_of(read_manifest(root), model.classes).model_copy(update=facts)
     model.save_pretrained(SHIPPED)
 
 
 if __name__ == "__main__":
-    ship(*(Path(argument) for argument in sys.argv[1:3]))
+    if sys.argv[1] == "--test":
+        keep_report(Path(sys.argv[2]), "test")
+    else:
+        first, *others = (Path(argument) for argument in sys.argv[1:])
+        ship(first, others)
