@@ -14,6 +14,7 @@ from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.models.registry import create_model
 from seunet.models.skeleton import ScaleUNet
+from seunet.training.building import begin_with
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.matching import head_scales, scale_bands
 from seunet.training.recipe import make_optimizer, set_pace
@@ -174,3 +175,14 @@ def test_frozen_norms_keep_the_statistics_they_came_with_and_all_else_learns(nuc
             assert torch.equal(after[f"model/{name}"], value), name
         elif "coefficients" in name:
             assert not torch.equal(after[f"model/{name}"], value), name
+
+
+def test_a_run_can_begin_with_the_averaged_weights_another_ended_with(nuclei: Path, tmp_path: Path) -> None:
+    train_alone(tiny_config(nuclei, recipe__average=0.9, recipe__epochs=1), tmp_path / "first")
+    last = tmp_path / "first" / "last.safetensors"
+    model = create_model("seunet", widths=[5, 10])
+    begin_with(model, str(last))
+    kept = read_checkpoint(last).tensors
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, kept[f"average/module.{name}"]), name
+    assert not torch.equal(kept["average/module.head.convolution.weight"], kept["model/head.convolution.weight"])

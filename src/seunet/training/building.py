@@ -16,7 +16,7 @@ from seunet.models.card import ModelCard
 from seunet.models.files import load
 from seunet.models.registry import create_model
 from seunet.models.skeleton import ScaleUNet
-from seunet.training.checkpoint import read_checkpoint, restore_model
+from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
 from seunet.training.config import TrainingConfig
 
 
@@ -41,8 +41,12 @@ def make_model(config: TrainingConfig, manifest: Manifest) -> ScaleUNet:
 
 
 def begin_with(model: ScaleUNet, name_or_folder: str) -> None:
-    """Give `model` the weights of a trained one of the same kind; σ and running statistics are among them."""
-    trained = load(name_or_folder)
+    """Give `model` the weights of a trained one of the same kind; σ and running statistics are among them.
+
+    A checkpoint (`…/last.safetensors`) gives the weights a run ended with, whatever it held to be the best.
+    """
+    checkpoint = Path(name_or_folder)
+    trained = model_of(read_checkpoint(checkpoint)) if checkpoint.suffix == ".safetensors" else load(name_or_folder)
     before, now = (one.config.model_dump(mode="json") for one in (trained, model))
     if trained.name != model.name or before != now:
         different = next((name for name in now if before.get(name) != now[name]), "name")
@@ -76,9 +80,14 @@ def model_facts(model: ScaleUNet) -> dict[str, Any]:
 
 def export_model(source: Path, folder: Path) -> None:
     """The weights of a checkpoint as a model folder that `seunet.load` reads."""
-    kept = read_checkpoint(source)
+    model_of(read_checkpoint(source)).save_pretrained(folder)
+
+
+def model_of(kept: Checkpoint) -> ScaleUNet:
+    """The model of a checkpoint, with the averaged weights where they were averaged."""
     model = create_model(kept.facts["model"]["name"], **kept.facts["model"]["options"])
-    restore_model(kept, model)
+    averaged = f"{AVERAGED}module."
+    restore_model(kept, model, averaged if any(name.startswith(averaged) for name in kept.tensors) else "model/")
     card = kept.facts["model"].get("card")
     model.card = None if card is None else ModelCard.model_validate_json(json.dumps(card))
-    model.save_pretrained(folder)
+    return model

@@ -118,7 +118,7 @@ class TrainingConfig(_Section):
 
     model: ModelSection = ModelSection()
     start: str | None = None
-    """A model whose weights the run begins with, by name or folder, instead of fresh ones."""
+    """A model whose weights the run begins with, by name, folder or checkpoint, instead of fresh ones."""
     data: DataSection
     recipe: RecipeSection = RecipeSection()
     validation: ValidationSection = ValidationSection()
