@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from benchmarks import docs_nuclei, docs_results, docs_scale, docs_training, published_report
+from benchmarks import docs_nuclei, docs_results, docs_scale, docs_slides, docs_training, published_report
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
 from seunet.atomic import write_text
@@ -166,6 +166,7 @@ BLOCKS = {
     **docs_nuclei.BLOCKS,
     **published_report.BLOCKS,
     **docs_results.BLOCKS,
+    **docs_slides.BLOCKS,
 }
 
 
