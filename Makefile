@@ -38,6 +38,8 @@ bench-training: $(STAMP)
 bench-results: $(STAMP)
 	$(BIN)/python -m benchmarks.splitting
 	$(BIN)/python -m benchmarks.objects
+	$(BIN)/python -m benchmarks.slides
+	$(BIN)/python -m benchmarks.throughput
 
 reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability_data

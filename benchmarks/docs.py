@@ -13,7 +13,15 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from benchmarks import docs_nuclei, docs_results, docs_scale, docs_told, docs_training, published_report
+from benchmarks import (
+    docs_nuclei,
+    docs_results,
+    docs_scale,
+    docs_slides,
+    docs_told,
+    docs_training,
+    published_report,
+)
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
 from seunet.atomic import write_text
@@ -167,6 +175,7 @@ BLOCKS = {
     **docs_nuclei.BLOCKS,
     **published_report.BLOCKS,
     **docs_results.BLOCKS,
+    **docs_slides.BLOCKS,
 }
 
 

@@ -24,7 +24,7 @@ from PIL import Image
 
 import seunet
 from benchmarks.record import write_results
-from benchmarks.slides import tissue_block, weights
+from benchmarks.slides import tissue_field, weights
 from seunet.inference.choices import Choices
 from seunet.inference.inputs import Item
 from seunet.inference.slide import segment_file
@@ -65,7 +65,7 @@ def plain_unet(folder: Path) -> Path:
 def compared(folder: Path, side_px: int, rounds: int, models: dict[str, str]) -> dict[str, Any]:
     """Both models on one image, round after round."""
     path = folder / f"tissue-{side_px}.png"
-    block = tissue_block(None)
+    block = tissue_field(None)
     times = -(-side_px // len(block))
     Image.fromarray(np.tile(block, (times, times, 1))[:side_px, :side_px]).save(path)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in models}

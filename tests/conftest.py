@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 import torch
 
+from tests.support.tissue_model import dark_disc_model
 from tests.support.training import prepared_nuclei
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
@@ -24,3 +25,9 @@ def _fixed_seed_and_threads() -> None:
 def nuclei(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prepared set of six small images, not to be changed: 24 windows of 32 px, differing in labelled pixels."""
     return prepared_nuclei(tmp_path_factory.mktemp("nuclei"))
+
+
+@pytest.fixture(scope="session")
+def disc_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small model that finds dark discs, not to be changed."""
+    return dark_disc_model(tmp_path_factory.mktemp("model") / "discs")

@@ -14,7 +14,6 @@ from seunet.cli.demo import PAGE, tissue_image
 from seunet.errors import InputError
 from seunet.inference.demonstration import at_scales
 from seunet.models.files import load
-from tests.support.tissue_model import dark_disc_model
 
 
 def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -28,9 +27,8 @@ def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_writes_one_page_with_the_counts_of_three_magnifications(tmp_path: Path) -> None:
-    model = dark_disc_model(tmp_path / "model")
-    done = seunet("demo", "-o", "shown", "-m", "model", folder=tmp_path)
+def test_the_demo_writes_one_page_with_the_counts_of_three_magnifications(tmp_path: Path, disc_model: Path) -> None:
+    done = seunet("demo", "-o", "shown", "-m", str(disc_model), folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["0.5", "×", "1", "×", "2", "×"]
@@ -41,7 +39,7 @@ def test_the_demo_writes_one_page_with_the_counts_of_three_magnifications(tmp_pa
     assert html.count('src="data:image/png;base64,') == 3
     for count, scale in zip(counts, ("0.5", "1", "2"), strict=True):
         assert f"{scale} ×: {count} objects" in html
-    found = at_scales(tissue_image(), load(model), (1.0,))[0]
+    found = at_scales(tissue_image(), load(disc_model), (1.0,))[0]
     assert found.objects == counts[1]
     assert sum(found.heads) == pytest.approx(1)
 

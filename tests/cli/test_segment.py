@@ -22,14 +22,14 @@ from seunet.maths.fusion import FUSIONS
 from tests.support.cli import seunet
 from tests.support.slides import make_slide
 from tests.support.tiffs import spoil_tile, tiff_bytes
-from tests.support.tissue_model import dark_disc_model, discs
+from tests.support.tissue_model import discs
 
 FILES = ("objects.geojson", "counts.csv", "labels.tif", "overlay.png", "heads.png")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return dark_disc_model(tmp_path_factory.mktemp("model") / "discs")
+@pytest.fixture
+def model(disc_model: Path) -> Path:
+    return disc_model
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,8 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
     [
         (("nowhere.png",), "nowhere.png: no such file or folder; check the path"),
         (("a.png", "--mpp", "0"), "--mpp 0.0: Input should be greater than or equal to 0.05"),
+        (("a.png", "--mpp", "-1"), "--mpp -1.0: Input should be greater than or equal to 0.05"),
+        (("a.png", "--mpp", "1e9"), "--mpp 1000000000.0: Input should be less than or equal to 20"),
         (("a.png", "--mpp", "nan"), "--mpp nan: Input should be a finite number"),
         (("a.png", "--mpp", "1", "--magnification", "40"), "--mpp and --magnification say the same; give --mpp alone"),
         (("a.png", "--magnification", "-4"), "--magnification -4.0: must be a positive number, e.g. 40"),

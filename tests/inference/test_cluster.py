@@ -19,15 +19,14 @@ from seunet.inference.inputs import find_inputs
 from seunet.inference.slide import Outcome
 from tests.cli.test_segment import result_bytes
 from tests.support.slides import make_slide
-from tests.support.tissue_model import dark_disc_model, discs
+from tests.support.tissue_model import discs
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(scope="module")
-def choices(tmp_path_factory: pytest.TempPathFactory) -> Choices:
-    model = dark_disc_model(tmp_path_factory.mktemp("model") / "discs")
-    return Choices(model=str(model), tile_px=128)
+@pytest.fixture
+def choices(disc_model: Path) -> Choices:
+    return Choices(model=str(disc_model), tile_px=128)
 
 
 def worker_of(pid: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cv2
@@ -56,7 +56,7 @@ class Blocks:
         """One block, averaged 2 × 2 `level` times: kinds 0–3 are the flips of tissue, 4–7 of an island."""
         while len(self._levels) <= level:
             field, island = self._levels[-1]
-            self._levels.append((_halved(field), _halved(island)))
+            self._levels.append((halved(field), halved(island)))
         if kind == self.glass:
             return np.full_like(self._levels[level][0], GLASS)
         block = self._levels[level][kind // 4]
@@ -71,14 +71,14 @@ class Blocks:
             key = (level, kind, row % tiles, column % tiles)
             if key not in self._encoded:
                 y, x = (row % tiles) * TILE_PX, (column % tiles) * TILE_PX
-                self._encoded[key] = _jpeg(self.pixels(level, kind)[y : y + TILE_PX, x : x + TILE_PX])
+                self._encoded[key] = jpeg_tile(self.pixels(level, kind)[y : y + TILE_PX, x : x + TILE_PX])
             return self._encoded[key]
         across = TILE_PX // block_px
         part = np.full((across, across), self.glass)
         known = layout[row * across : (row + 1) * across, column * across : (column + 1) * across]
         part[: known.shape[0], : known.shape[1]] = known
         rows = [np.concatenate([self.pixels(level, int(kind)) for kind in line], axis=1) for line in part]
-        return _jpeg(np.concatenate(rows))
+        return jpeg_tile(np.concatenate(rows))
 
 
 def slide_layout(count: int, seed: int) -> NDArray[np.int64]:
@@ -98,20 +98,20 @@ def slide_layout(count: int, seed: int) -> NDArray[np.int64]:
 def make_slide(path: Path, side_px: int, seed: int = 0, mpp: float = 0.25, block_px: int | None = None) -> Path:
     """Write a slide of made tissue, `side_px`²."""
     field = tissue_field(block_px or (4096 if side_px > 4096 else 1024), seed)
-    return lay_out_slide(path, side_px, field, slide_layout(-(-side_px // field.shape[0]), seed), mpp)
+    blocks, layout = Blocks(field), slide_layout(-(-side_px // field.shape[0]), seed)
+    return lay_out_slide(path, side_px, lambda *place: blocks.tile(place[0], layout, *place[1:]), mpp)
 
 
-def lay_out_slide(path: Path, side_px: int, field: Pixels, layout: NDArray[np.int64], mpp: float) -> Path:
+def lay_out_slide(path: Path, side_px: int, tile: Callable[[int, int, int], bytes], mpp: float) -> Path:
     """Write a pyramidal TIFF of `side_px`² with JPEG tiles of 512, levels as reduced pages, and its resolution tag.
 
-    `layout` [count, count] has the kind of every block (`Blocks`), `field` the tissue of one.
+    `tile(level, row, column)` is an encoded tile (`jpeg_tile`).
     """
-    blocks = Blocks(field)
     with tifffile.TiffWriter(path, bigtiff=side_px > 60_000) as writer:
         for level in range(32):
             size = side_px >> level
             writer.write(
-                _tiles(blocks, layout, level, size),
+                _tiles(tile, level, size),
                 shape=(size, size, 3),
                 dtype=np.uint8,
                 tile=(TILE_PX, TILE_PX),
@@ -128,14 +128,15 @@ def lay_out_slide(path: Path, side_px: int, field: Pixels, layout: NDArray[np.in
     return path
 
 
-def _tiles(blocks: Blocks, layout: NDArray[np.int64], level: int, size: int) -> Iterator[bytes]:
+def _tiles(tile: Callable[[int, int, int], bytes], level: int, size: int) -> Iterator[bytes]:
     count = -(-size // TILE_PX)
     for row in range(count):
         for column in range(count):
-            yield blocks.tile(level, layout, row, column)
+            yield tile(level, row, column)
 
 
-def _jpeg(tile: Pixels) -> bytes:
+def jpeg_tile(tile: Pixels) -> bytes:
+    """A tile as it lies in the file."""
     return bytes(
         imagecodecs.jpeg_encode(
             np.ascontiguousarray(tile), level=85, colorspace="RGB", outcolorspace="YCBCR", subsampling="444"
@@ -143,6 +144,7 @@ def _jpeg(tile: Pixels) -> bytes:
     )
 
 
-def _halved(pixels: Pixels) -> Pixels:
+def halved(pixels: Pixels) -> Pixels:
+    """Means of 2 × 2."""
     half = cv2.resize(pixels, (pixels.shape[1] // 2, pixels.shape[0] // 2), interpolation=cv2.INTER_AREA)
     return np.asarray(half, dtype=np.uint8)

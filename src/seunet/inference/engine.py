@@ -27,7 +27,6 @@ from seunet.inference.tiling import Tile, checked_tile_px, tiles
 from seunet.inference.tissue import Tissue, find_tissue
 from seunet.inference.working import Gap, Region, WorkingRaster
 from seunet.maths.spans import Span
-from seunet.memory import give_back_freed_memory
 
 NOT_ANALYSED: Final = 255
 """The label of what could not be read."""
@@ -223,7 +222,6 @@ class _Run:
                 del region, prediction
                 finished(work)
                 del work
-                give_back_freed_memory()
                 done += tile.pixels
         if progress is not None:
             progress(done, total, "done")

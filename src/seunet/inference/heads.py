@@ -18,7 +18,7 @@ from seunet.inference.streaming import PIECE_ROWS, predict_block
 from seunet.inference.tiling import default_tile, limited
 from seunet.maths.fusion import FUSIONS, confidence, first_largest, fuse
 from seunet.maths.spans import Span
-from seunet.memory import own_pages
+from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import weights_sha256
 from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
@@ -27,6 +27,9 @@ Area = tuple[Span, Span]
 """Rows and columns."""
 
 MAX_LABELS: Final = 255
+
+LARGE_PX: Final = 1 << 20
+"""Of a tile: from here on the memory of one head is given back before the next, whose blocks have other sizes."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class HeadwiseNetwork:
                     whole = tuple(Span(0, cut.length) for cut in seen)
                     predict_block(part, mine, whole, (seen[0].length, seen[1].length), inner, out)  # type: ignore[arg-type]
                 done += part.heads
+                if rows.length * columns.length > LARGE_PX:
+                    give_back_freed_memory()
             return self._together(found)
 
     def _together(self, found: Tensor) -> Prediction:

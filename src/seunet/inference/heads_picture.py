@@ -43,11 +43,10 @@ def write_heads(
     height, width = thumbnail.shape[:2]
     colors = head_colors(len(won))
     shares = code_shares(plane, range(1, len(won) + 1), height, width)
-    picture = np.repeat((thumbnail @ np.array(GREY, dtype=np.float32))[..., None], 3, axis=2)
+    grey: NDArray[np.float32] = thumbnail.astype(np.float32) @ np.array(GREY, dtype=np.float32)
     # Each head's colour in turn would give the later ones more than their share: all are mixed into the grey at once.
     mixed = np.tensordot(shares, np.array(colors, dtype=np.float32), axes=(0, 0))
-    picture *= 1 - TINT * shares.sum(axis=0)[..., None]
-    picture += TINT * mixed
+    picture = (grey * (1 - TINT * shares.sum(axis=0)))[..., None] + TINT * mixed
     scale = None if um_per_px is None else um_per_px * plane.width_px / width
     lines = head_lines(colors, won, sigmas_px)
     write_bytes(path, encode_png(with_legend(np.rint(picture).astype(np.uint8), lines, scale)))

@@ -28,7 +28,7 @@ OUTLINE_DOWNSAMPLE: Final = 5.0
 def outlines_shown(plane: Labels, thumbnail: RgbArray) -> bool:
     """Whether objects are large enough in the picture to be outlined."""
     height, width = thumbnail.shape[:2]
-    return max(plane.height_px / height, plane.width_px / width) <= OUTLINE_DOWNSAMPLE
+    return bool(max(plane.height_px / height, plane.width_px / width) <= OUTLINE_DOWNSAMPLE)
 
 
 def check_thumbnail(thumbnail: RgbArray) -> None:

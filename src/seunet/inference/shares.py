@@ -23,8 +23,11 @@ def code_shares(plane: Labels, codes: Sequence[int], height: int, width: int) ->
     for first, last, tops in _strips(plane, rows):
         strip = plane.read(int(tops[0]), 0, int(tops[-1] - tops[0]), plane.width_px)
         sizes = np.diff(tops)[:, None] * np.diff(left)[None]
-        for place in np.flatnonzero(np.isin(codes, _codes_in(strip))):
-            across = np.add.reduceat(strip == codes[place], left[:-1], axis=1, dtype=np.uint32)
+        present = set(_codes_in(strip).tolist())
+        for place, code in enumerate(codes):
+            if code not in present:
+                continue
+            across = np.add.reduceat(strip == code, left[:-1], axis=1, dtype=np.uint32)
             shares[place, first:last] = np.add.reduceat(across, tops[:-1] - tops[0], axis=0) / sizes
     if (rows, columns) == (height, width):
         return shares

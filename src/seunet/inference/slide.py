@@ -37,6 +37,7 @@ from seunet.inference.results import write_results
 from seunet.inference.segmentation import network_for, plan_for
 from seunet.inference.tables import summary_row
 from seunet.inference.thumbnail import thumbnail
+from seunet.memory import give_back_freed_memory
 from seunet.models.files import load, weights_sha256
 from seunet.models.skeleton import ScaleUNet
 
@@ -210,6 +211,7 @@ def _analysed(
         strict=choices.strict,
     )
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
+    give_back_freed_memory()
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
     with found.plane(found.labels) as labels:

@@ -1,0 +1,74 @@
+"""The tables of docs/segment.md: whole slides, throughput, and the written outlines against `evaluate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.record import RESULTS
+from benchmarks.tables import results, source, table
+
+
+def measured() -> str:
+    """What has been measured of it; a part without results is left out."""
+    parts = {"slides": slides, "throughput": throughput, "geojson_scores": outlines}
+    found = [make(results(name)) for name, make in parts.items() if (RESULTS / f"{name}.json").is_file()]
+    return "\n\n".join(found)
+
+
+def slides(report: dict[str, Any]) -> str:
+    """Memory by size, kills, and real files."""
+    made = report.get("made")
+    rows = (
+        [] if made is None else [_row(f"made, {row['side_px']:,} × {row['side_px']:,}", row) for row in made["sizes"]]
+    )
+    rows += [_row(f"`{row['file']}`", row) for row in report.get("real", [])]
+    header = ["slide", "megapixels", "of these analysed", "objects", "time", "peak memory"]
+    text = table(header, rows)
+    if made is not None:
+        kills = len(made["kills"])
+        same = "the same bytes as" if made["byte_identical"] else "OTHER BYTES THAN"
+        text += (
+            f"\n\nMemory is that of all processes together. Killed with −9 at {kills} moments "
+            f"({', '.join(kill['moment'] for kill in made['kills'])}) and started again each time, the larger one has "
+            f"{same} an unbroken run."
+        )
+    return f"{text} {source(report)}"
+
+
+def _row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    objects = sum(row["objects"].values())
+    time = f"{row['seconds']:.0f} s"
+    return name, f"{row['megapixels']:,.1f}", f"{row['megapixels_analysed']:,.1f}", f"{objects:,}", time, _mib(row)
+
+
+def _mib(row: dict[str, Any]) -> str:
+    return f"{row['peak_mib']:,} MiB"
+
+
+def throughput(report: dict[str, Any]) -> str:
+    """Megapixels a second through the whole command."""
+    header = ["image", "model", "megapixels a second", "× unet", "of CPU time", "reading, network, writing"]
+    rows = []
+    for size in report["sizes"]:
+        for name, row in size["models"].items():
+            ratio = row["fastest_mpx_per_s"] / size["models"]["unet"]["fastest_mpx_per_s"]
+            shares = ", ".join(f"{100 * share:.1f} %" for share in row["shares"].values())
+            rate, cpu = f"{row['fastest_mpx_per_s']:.3f}", f"{row['mpx_per_cpu_s']:.3f}"
+            rows.append((f"{size['side_px']}²", f"`{name}`", rate, f"{ratio:.2f}", cpu, shares))
+    threads = report["threads"]
+    text = f"Fastest of {report['sizes'][0]['rounds']} rounds in turn, threads: {threads}; both at the paper's widths."
+    return f"{table(header, rows)}\n\n{text} {source(report)}"
+
+
+def outlines(report: dict[str, Any]) -> str:
+    """The IoU of the files."""
+    whole, windows = (report["iou_of_evaluate"][name] for name in ("whole", "windows"))
+    return (
+        f"MoNuSeg, {report['split']}, {report['images']} images at their own pixels: the outlines in "
+        f"`objects.geojson`, painted back, have an IoU of {report['iou_of_geojson']:.4f}; `seunet evaluate` on the "
+        f"whole images has {whole:.4f} (on the set's windows, which see less around each pixel, {windows:.4f}). "
+        f"{source(report)}"
+    )
+
+
+BLOCKS = {"docs/segment.md": {"measured": measured}}
