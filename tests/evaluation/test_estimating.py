@@ -131,7 +131,9 @@ def test_a_calibration_believes_other_heads_where_the_scale_is_known(
     model: ScaleUNet, data: Path, tmp_path: Path
 ) -> None:
     only = [tuple(0.0 if head == chosen else -99.0 for head in range(5)) for chosen in (4, 1)]
-    calibration = HeadCalibration(temperatures=(1,) * 5, sharpness=0, prior=only[0], prior_at_scale=only[1])
+    calibration = HeadCalibration(
+        temperatures=(1,) * 5, prior=only[0], sharpness=0, prior_at_scale=only[1], sharpness_at_scale=0
+    )
     model.card = CARD.model_copy(update={"calibration": calibration})
     settings = Settings(
         scales=(2.0,),

@@ -117,7 +117,9 @@ def test_an_array_is_segmented_at_the_estimated_scale_as_if_told() -> None:
 def test_calibrated_heads_are_those_of_the_known_or_unknown_scale() -> None:
     model = model_saying(0.0, scales=3, widths=(6, 6, 6))
     none, only = (-99.0, -99.0, 0.0), (0.0, -99.0, -99.0)
-    calibration = HeadCalibration(temperatures=(1, 1, 1), sharpness=0, prior=none, prior_at_scale=only)
+    calibration = HeadCalibration(
+        temperatures=(1, 1, 1), prior=none, sharpness=0, prior_at_scale=only, sharpness_at_scale=0
+    )
     model.card = model.card.model_copy(update={"calibration": calibration})
     blind = seunet.segment(PIXELS, model, fusion="calibrated")
     known = seunet.segment(PIXELS, model, mpp=0.25, fusion="calibrated")

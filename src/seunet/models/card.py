@@ -15,10 +15,11 @@ class HeadCalibration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     temperatures: tuple[float, ...] = Field(min_length=1)
-    sharpness: float = Field(ge=0)
     prior: tuple[float, ...]
+    sharpness: float = Field(ge=0)
     """Where nobody knows the scale."""
     prior_at_scale: tuple[float, ...]
+    sharpness_at_scale: float = Field(ge=0)
     """Where the scale is known, so that structures are as large for the filters as in training."""
 
     @model_validator(mode="after")

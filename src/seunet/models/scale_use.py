@@ -53,7 +53,9 @@ def fusion_of(model: ScaleUNet, name: str, scale_known: bool) -> Fusion:
         raise InputError(f"the card of this {model.name} has no calibration of its heads; use {', '.join(FUSIONS)}")
     if len(found.prior) != model.heads:
         raise InputError(f"the calibration in the card is of {len(found.prior)} heads, the model has {model.heads}")
-    return Calibration(found.temperatures, found.prior_at_scale if scale_known else found.prior, found.sharpness)
+    if scale_known:
+        return Calibration(found.temperatures, found.prior_at_scale, found.sharpness_at_scale)
+    return Calibration(found.temperatures, found.prior, found.sharpness)
 
 
 def fusions_of(model: ScaleUNet, names: Sequence[str], scale_known: bool) -> list[Fusion]:
