@@ -135,13 +135,15 @@ def decode_codes(data: bytes, name: str) -> Decoded:
         raise InputError(f"{name}: colour mode {mode_name(image.mode)}; a mask has one channel of whole-number codes")
 
 
-def encode_png(pixels: IntArray, palette: Sequence[Sequence[int]] | None = None) -> bytes:
+def encode_png(
+    pixels: IntArray, palette: Sequence[Sequence[int]] | None = None, compress_level: int = COMPRESS_LEVEL
+) -> bytes:
     """PNG bytes of RGB, 8- or 16-bit pixels; with a palette, codes stay the values and show in colour."""
     image = Image.fromarray(pixels)
     if palette is not None:
         image.putpalette([channel for colour in palette for channel in colour])
     out = io.BytesIO()
-    image.save(out, format="PNG", compress_level=COMPRESS_LEVEL)
+    image.save(out, format="PNG", compress_level=compress_level)
     return out.getvalue()
 
 

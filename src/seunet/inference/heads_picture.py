@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from seunet.atomic import write_bytes
 from seunet.evaluation.drawing import shades
 from seunet.inference.frame import Color
-from seunet.inference.legend import Line, with_legend
+from seunet.inference.legend import QUICKLY, Line, with_legend
 from seunet.inference.objects import Labels
 from seunet.inference.shares import code_shares
 
@@ -49,7 +49,7 @@ def write_heads(
     picture = (grey * (1 - TINT * shares.sum(axis=0)))[..., None] + TINT * mixed
     scale = None if um_per_px is None else um_per_px * plane.width_px / width
     lines = head_lines(colors, won, sigmas_px)
-    write_bytes(path, encode_png(with_legend(np.rint(picture).astype(np.uint8), lines, scale)))
+    write_bytes(path, encode_png(with_legend(np.rint(picture).astype(np.uint8), lines, scale), compress_level=QUICKLY))
 
 
 def head_colors(count: int) -> list[Color]:

@@ -25,6 +25,8 @@ LEGEND_PX: Final = 560
 TEXT_PX: Final = 16
 MARGIN_PX: Final = 12
 HATCH_PX: Final = 12
+QUICKLY: Final = 1
+"""The effort spent on compressing a picture: more takes two to three times as long and saves little."""
 PAPER: Final = (255, 255, 255)
 INK: Final = (40, 40, 40)
 GREY: Final = (150, 150, 150)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from seunet.atomic import write_bytes
 from seunet.errors import InputError
 from seunet.inference.frame import NOT_ANALYSED, Frame
-from seunet.inference.legend import GREY, HATCH_PX, PAPER, Line, with_legend
+from seunet.inference.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, with_legend
 from seunet.inference.numbered import NumberedObjects
 from seunet.inference.objects import Labels, Tally
 from seunet.inference.shares import Shares, code_shares
@@ -62,7 +62,7 @@ def write_overlay(
         _outline(picture, shares, frame, None if numbered is None else numbered.numbers)
     _hatch(picture, shares[-1] >= 0.5)
     um_per_px = None if frame.mpp is None else frame.mpp * plane.width_px / width
-    write_bytes(path, encode_png(with_legend(picture, _lines(frame, tally), um_per_px)))
+    write_bytes(path, encode_png(with_legend(picture, _lines(frame, tally), um_per_px), compress_level=QUICKLY))
 
 
 def _tinted(thumbnail: RgbArray, shares: Shares, frame: Frame, strength: float) -> RgbArray:
