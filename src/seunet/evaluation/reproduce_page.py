@@ -59,8 +59,8 @@ def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> lis
             "*Told*: every σ is multiplied by the scale. *Best head*: the best single head at each scale, chosen by an "
             "oracle. *Resized by an oracle*: the image is brought back to the training scale before the network sees "
             "it, the ceiling for any network without a notion of scale. *Estimated*: nobody says the scale, it is "
-            "estimated from the pixels of each whole image and used as if told. *Image pyramid*: five sizes of the image, "
-            "fused as heads are."
+            "estimated from the pixels of each whole image and used as if told. *Image pyramid*: five sizes of the "
+            "image, fused as heads are."
         ),
         ways_table(measured),
         *_equivariance(measured, paper, figures),
