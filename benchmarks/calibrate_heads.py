@@ -12,6 +12,7 @@ Writes benchmarks/results/calibrate_heads.json, and with `--write` the calibrati
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -157,7 +158,7 @@ def sure_gain(found: Counts, usual: Counts, images: Sequence[str]) -> float:
     for image in images:
         own, before = ({key: matrix for key, matrix in each.items() if key[0] == image} for each in (found, usual))
         gains.append(mean_iou(own) - mean_iou(before))
-    return fmean(gains) - stdev(gains) / len(gains) ** 0.5
+    return fmean(gains) - stdev(gains) / math.sqrt(len(gains))
 
 
 def chosen(samples: list[Sampled], temperatures: tuple[float, ...]) -> tuple[Candidate, Counts]:

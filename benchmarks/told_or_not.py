@@ -24,7 +24,6 @@ from seunet.cli.evaluate import names, tile_sizes
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.scales import TEST_SCALES, parsed_scales
 from seunet.maths.fusion import CALIBRATED
-from seunet.models.card import ModelCard
 from seunet.models.files import load
 from seunet.models.scale_files import load_estimator
 from seunet.models.scale_use import known_fusions
@@ -34,13 +33,6 @@ NAME = "told_or_not"
 SEUNET_WAYS = ("blind", "known", "estimated")
 UNET_WAYS = ("blind", "known", "estimated")
 TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
-
-
-def as_rival(model: ScaleUNet, of: ScaleUNet) -> ScaleUNet:
-    """A model that was saved without a card learnt from the same images as `of`, at the same resolution."""
-    if model.card is None and of.card is not None:
-        model.card = ModelCard(mpp=of.card.mpp)
-    return model
 
 
 def matched_head(model: ScaleUNet) -> str | None:
@@ -120,7 +112,7 @@ def main(given: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
     if arguments.unet is not None:
-        models["UNet"] = (as_rival(load(arguments.unet), models["SEUNet"][0]), UNET_WAYS)
+        models["UNet"] = (load(arguments.unet), UNET_WAYS)
     reports = {}
     for name, (model, ways) in models.items():
         settings = Settings(

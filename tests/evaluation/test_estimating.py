@@ -11,7 +11,7 @@ import torch
 
 from seunet.data.loader import WindowDataset
 from seunet.errors import InputError
-from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for
+from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.panels_figure import panel
 from seunet.evaluation.ways import blind, known, oracle, told, ways_of_predicting
@@ -20,7 +20,7 @@ from seunet.models.scale_estimator import estimate_scale, shipped_estimator
 from seunet.models.skeleton import ScaleUNet
 from tests.support.images import band_limited
 from tests.support.made_tissue import made_tissue
-from tests.support.prepared import prepared_nuclei, saved_model
+from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 from tests.support.scale_estimators import saying, trusting_estimator
 
 CARD = ModelCard(mpp=0.25, told_range=(0.8, 1.25))
@@ -76,13 +76,12 @@ def test_what_is_too_small_at_the_test_scale_is_not_known() -> None:
     assert (found.known, found.reason) == (False, "too small: 75×75 px; 128 a side are needed")
 
 
-def test_the_scale_is_relative_to_the_resolution_of_the_model(model: ScaleUNet) -> None:
+def test_the_scale_is_relative_to_the_resolution_of_the_model() -> None:
     found = saying(2.0).estimate([None])  # type: ignore[list-item]
-    assert estimate_facts(model, found) == {"scale": 2.0, "low": 1.66667, "high": 2.4, "reason": "as told"}
-    model.card = ModelCard(mpp=0.5)
-    assert estimate_facts(model, found)["scale"] == 4.0
+    assert estimate_facts(0.25, found) == {"scale": 2.0, "low": 1.66667, "high": 2.4, "reason": "as told"}
+    assert estimate_facts(0.5, found)["scale"] == 4.0
     nothing = saying(0.0).estimate([])
-    assert estimate_facts(model, nothing) == {"scale": None, "low": None, "high": None, "reason": "no tissue"}
+    assert estimate_facts(0.25, nothing) == {"scale": None, "low": None, "high": None, "reason": "no tissue"}
 
 
 def test_the_estimator_is_the_given_one_the_models_or_the_packages(model: ScaleUNet) -> None:
@@ -91,9 +90,16 @@ def test_the_estimator_is_the_given_one_the_models_or_the_packages(model: ScaleU
     assert estimator_for(model) is model.scale_estimator
     given = saying(3.0)
     assert estimator_for(model, given) is given
+
+
+def test_a_model_without_a_card_learnt_at_the_resolution_of_the_set(model: ScaleUNet, data: Path, root: Path) -> None:
+    windows = WindowDataset(data, "test")
+    model.card = ModelCard(mpp=0.4)
+    assert training_mpp(model, windows) == 0.4
     model.card = None
-    with pytest.raises(InputError, match="the card of this seunet does not say at how many it learnt"):
-        estimator_for(model)
+    assert training_mpp(model, windows) == windows.manifest.images[0].mpp
+    with pytest.raises(InputError, match="neither the card of this seunet nor the set says at how many it learnt"):
+        training_mpp(model, WindowDataset(prepared_tissue(root), "train"))
 
 
 @pytest.fixture

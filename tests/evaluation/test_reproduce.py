@@ -34,8 +34,12 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
         "tiles": {"size_px": 32, "stride_px": 32, "every": 2},
         "equivariance_tiles": {"size_px": 32, "stride_px": 64},
         "models": [
-            {"name": "CNN", "set": {"model.name": "unet", "model.widths": [4, 8]}, "ways": ["blind", "oracle"]},
-            {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["told"]},
+            {
+                "name": "CNN",
+                "set": {"model.name": "unet", "model.widths": [4, 8]},
+                "ways": ["blind", "oracle", "estimated"],
+            },
+            {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["told", "known"]},
         ],
     }
     path = tmp_path / "protocol.yaml"
@@ -63,6 +67,7 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     assert re.search(r"\| SEUNet, p_ens \| \d+\.\d\d \(\d+\.\d\d–\d+\.\d\d\) \|.*\| 59\.98 \|", text)
     assert "told the scale" in text
     assert "resized by an oracle" in text
+    assert "| CNN, scale estimated from the pixels |" in text
     pictures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(pictures) >= 6
     assert all((tmp_path / "report" / name).is_file() for name in pictures)

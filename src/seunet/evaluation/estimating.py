@@ -7,18 +7,21 @@ where only some of its windows are counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.data.loader import WindowDataset
 from seunet.errors import InputError
+from seunet.evaluation.provenance import MPP_TOLERANCE
 from seunet.maths.resampling import resample, resampling_taps
 from seunet.maths.rescaling import scaled_size
 from seunet.maths.spans import Span
 from seunet.models.scale_estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
 from seunet.models.scale_regions import MIN_SIDE_PX, Region, observe, spread_boxes
-from seunet.models.scale_use import model_mpp, relative_scale
+from seunet.models.scale_use import model_mpp
 from seunet.models.skeleton import ScaleUNet
 
 RgbArray = NDArray[np.uint8]
@@ -28,12 +31,21 @@ DIGITS = 5
 
 def estimator_for(model: ScaleUNet, given: ScaleEstimator | None = None) -> ScaleEstimator:
     """The one that is given, that of the model's files, or that of the package."""
-    if model_mpp(model) is None:
-        raise InputError(
-            f"an estimated scale is in µm per pixel, and the card of this {model.name} does not say at how many "
-            "it learnt; leave --estimated out"
-        )
     return given or model.scale_estimator or shipped_estimator()
+
+
+def training_mpp(model: ScaleUNet, windows: WindowDataset) -> float:
+    """At how many µm per pixel the model learnt; where its card does not say, the median of this set."""
+    own = model_mpp(model)
+    if own is not None:
+        return own
+    known = [image.mpp for image in windows.manifest.images if image.mpp is not None]
+    if not known or max(known) > MPP_TOLERANCE * min(known):
+        raise InputError(
+            f"an estimated scale is in µm per pixel, and neither the card of this {model.name} nor the set says at "
+            "how many it learnt; leave --estimated out"
+        )
+    return median(known)
 
 
 def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antialias: bool = False) -> ScaleEstimate:
@@ -57,11 +69,10 @@ def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterat
         yield observe(resample(part, held, rows, columns))
 
 
-def estimate_facts(model: ScaleUNet, found: ScaleEstimate) -> dict[str, Any]:
-    """What a report keeps of an estimate; `scale` is what the model is told."""
-    if not found.known:
+def estimate_facts(mpp: float, found: ScaleEstimate) -> dict[str, Any]:
+    """What a report keeps of an estimate; `scale` is what a model is told that learnt at `mpp`."""
+    if found.mpp is None or found.mpp_interval is None:
         return {"scale": None, "low": None, "high": None, "reason": found.reason}
-    scale = relative_scale(model, found)
-    ratio = (scale or 0.0) / (found.relative_scale or 1.0)
-    values = {"scale": scale or 0.0, "low": ratio * (found.low or 0.0), "high": ratio * (found.high or 0.0)}
+    low, high = found.mpp_interval
+    values = {"scale": mpp / found.mpp, "low": mpp / high, "high": mpp / low}
     return {name: round(value, DIGITS) for name, value in values.items()} | {"reason": found.reason}

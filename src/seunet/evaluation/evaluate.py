@@ -13,7 +13,7 @@ import torch
 from seunet import __version__
 from seunet.data.loader import WindowDataset
 from seunet.evaluation.counting import confusions, images_of
-from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for
+from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.provenance import (
     check_fit,
     data_facts,
@@ -109,6 +109,7 @@ class _Run:
             way.at_scale(self.model, settings.scales[0])  # refuses what the model cannot
         estimating = any(way.estimates for way in self.ways)
         self.estimator = estimator_for(model, settings.estimator) if estimating else None
+        self.training_mpp = training_mpp(model, self.windows) if estimating else None
         self.commit = source_commit()
         self.identity = {
             "format": FORMAT,
@@ -121,7 +122,11 @@ class _Run:
                 "fusions": list(settings.fusions),
                 "antialias": settings.antialias,
                 "pyramid_factors": list(PYRAMID_FACTORS),
-                **({} if self.estimator is None else {"estimator": self.estimator.sha256()}),
+                **(
+                    {}
+                    if self.estimator is None
+                    else {"estimator": self.estimator.sha256(), "training_mpp": self.training_mpp}
+                ),
             },
         }
 
@@ -183,10 +188,11 @@ class _Run:
         """Each image's windows at what is estimated from the whole image; and what that was."""
         antialias = self.settings.antialias
         assert self.estimator is not None
+        assert self.training_mpp is not None
         found, estimates = [], {}
         for name, numbers in images_of(self.windows):
             estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, antialias)
-            estimates[name] = estimate_facts(self.model, estimate)
+            estimates[name] = estimate_facts(self.training_mpp, estimate)
             with torch.inference_mode():
                 predict = way.at_scale(self.model, estimates[name]["scale"])
             chosen = fusions_of(self.model, fusions, estimate.known)

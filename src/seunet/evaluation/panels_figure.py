@@ -12,14 +12,13 @@ from torch import Tensor
 from seunet.data.loader import WindowDataset
 from seunet.evaluation.counting import counts
 from seunet.evaluation.drawing import hide_frame, new_figure
-from seunet.evaluation.estimating import estimate_at, estimator_for
+from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.scales import scale_label
 from seunet.evaluation.ways import Way
 from seunet.maths.confusion import headline_iou
 from seunet.maths.fusion import predicted_classes
 from seunet.maths.losses import IGNORE_INDEX
 from seunet.maths.rescaling import rescale, rescale_mask
-from seunet.models.scale_use import relative_scale
 from seunet.models.skeleton import ScaleUNet
 
 if TYPE_CHECKING:
@@ -69,7 +68,8 @@ def panel(
 
 def _estimated(model: ScaleUNet, windows: WindowDataset, number: int, scale: float, antialias: bool) -> float | None:
     found = estimate_at(windows.whole(number), scale, estimator_for(model), antialias)
-    return relative_scale(model, found)
+    told: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
+    return told
 
 
 def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:

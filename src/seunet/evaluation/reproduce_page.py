@@ -30,7 +30,9 @@ SHOWN_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 WAY_NAMES = {
     "blind": "",
     "told": ", told the scale (σ × s)",
+    "known": ", told the scale (as `segment` uses it)",
     "oracle": ", image resized by an oracle",
+    "estimated": ", scale estimated from the pixels",
     "pyramid": ", image pyramid",
 }
 
@@ -56,8 +58,9 @@ def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> lis
         Text(
             "*Told*: every σ is multiplied by the scale. *Best head*: the best single head at each scale, chosen by an "
             "oracle. *Resized by an oracle*: the image is brought back to the training scale before the network sees "
-            "it, the ceiling for any network without a notion of scale. *Image pyramid*: five sizes of the image, "
-            "fused as heads are."
+            "it, the ceiling for any network without a notion of scale. *Estimated*: nobody says the scale, it is "
+            "estimated from the pixels of each whole image and used as if told. *Image pyramid*: five sizes of the "
+            "image, fused as heads are."
         ),
         ways_table(measured),
         *_equivariance(measured, paper, figures),

@@ -8,7 +8,6 @@ from typing import Final
 from seunet.errors import InputError, unknown_name
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Calibration, Fusion
 from seunet.models.gaussian import SEUNet
-from seunet.models.scale_estimator import ScaleEstimate
 from seunet.models.skeleton import ScaleUNet
 
 DEFAULT_RANGE: Final = (0.5, 2.0)
@@ -28,12 +27,6 @@ def filter_range(model: ScaleUNet) -> tuple[float, float]:
 def model_mpp(model: ScaleUNet) -> float | None:
     """µm per pixel of the images the model learnt from, where its card says so."""
     return None if model.card is None else model.card.mpp
-
-
-def relative_scale(model: ScaleUNet, found: ScaleEstimate) -> float | None:
-    """How large structures are for this model, which need not have learnt at the estimator's resolution."""
-    mpp = model_mpp(model)
-    return None if mpp is None or found.mpp is None else mpp / found.mpp
 
 
 def known_fusions(model: ScaleUNet) -> tuple[str, ...]:
