@@ -1,12 +1,12 @@
 r"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
 
-    seunet train configs/nuclei-own.yaml -o runs/nuclei-own
-    seunet train configs/nuclei-together.yaml -o runs/nuclei-together
-    seunet evaluate RUN/model prepared/monuseg -o HELD_OUT --split train --images NAMES \
-        --tiles 500,500,4 --told --oracle
-    python -m benchmarks.nuclei HELD_OUT RUN …       # the runs in their order; the last one's weights are shipped
-    seunet evaluate nuclei prepared/monuseg -o TEST --tiles 500,500,4 --told --oracle
-    python -m benchmarks.nuclei --test TEST
+    seunet train configs/nuclei.yaml -o RUN
+    python -m benchmarks.nuclei --export RUN MODEL   # the weights the run ended with
+    seunet evaluate MODEL prepared/monuseg -o HELD_OUT --split train --images NAMES --tiles 500,500,4 --told --oracle
+    python -m benchmarks.nuclei --ship RUN HELD_OUT
+    python -m benchmarks.calibrate_heads prepared/monuseg --images NAMES --write
+    python -m benchmarks.told_or_not prepared/monuseg -o TOLD --unet UNET --tiles 500,500,4
+    python -m benchmarks.nuclei --test TOLD/seunet
     python -m benchmarks.docs
 
 What the card says of scales is decided on the held-out training images.
@@ -14,10 +14,9 @@ What the card says of scales is decided on the held-out training images.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ from seunet.atomic import atomic_path
 from seunet.data.manifest import read_manifest
 from seunet.evaluation.report_folder import read_report
 from seunet.models.files import BUILT_IN, load
-from seunet.training.building import card_of
+from seunet.training.building import card_of, model_of
+from seunet.training.checkpoint import read_checkpoint
 
 KEPT = ROOT / "docs" / "results" / "nuclei"
 SHIPPED = BUILT_IN / "nuclei"
@@ -48,7 +48,8 @@ def ious(report: dict[str, Any], way: str, row: str = FUSION) -> dict[float, flo
 
 def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
     """The scales around 1 at which scaling the filters is as good as resampling the image."""
-    told, resampled = ious(held_out, "told"), ious(held_out, "oracle")
+    head = f"head {matched_head(held_out)}"
+    told, resampled = ious(held_out, "told", head), ious(held_out, "oracle", head)
     good = [scale for scale in told if told[scale] >= resampled[scale] - TOLERANCE]
     low = high = 1.0
     for scale in sorted((scale for scale in told if scale < 1), reverse=True):
@@ -60,6 +61,16 @@ def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
             break
         high = scale
     return low, high
+
+
+def matched_head(held_out: dict[str, Any]) -> int:
+    """The head that is best, on average, where the image has the scale of the training; counted from 1."""
+    means = {
+        int(line["row"].removeprefix("head ")): line["mean"]
+        for line in held_out["scores"]
+        if line["way"] == "oracle" and line["row"].startswith("head ")
+    }
+    return max(means, key=lambda number: means[number])
 
 
 def kept(name: str) -> dict[str, Any]:
@@ -74,28 +85,37 @@ def keep_report(folder: Path, name: str) -> None:
         shutil.copyfile(folder / "evaluation.json", part)
 
 
-def kept_runs() -> list[Path]:
-    """The logs of the runs that led to the weights, in their order."""
-    return sorted(KEPT.glob("run-*"))
+def export(run: Path, folder: Path) -> None:
+    """The averaged weights that a run ended with.  What it held to be best is P_Ens of all heads, one of which is used."""
+    model_of(read_checkpoint(run / "last.safetensors")).save_pretrained(folder)
 
 
-def ship(held_out: Path, runs: Sequence[Path]) -> None:
-    """Copy reports and logs to docs/results/nuclei, and the last weights with their card into the package."""
-    for number, run in enumerate(runs, start=1):
-        keep(run, KEPT / f"run-{number}")
+def ship(run: Path, held_out: Path) -> None:
+    """Copy report and log to docs/results/nuclei, and the weights with their card into the package."""
+    keep(run, KEPT / "run")
     keep_report(held_out, "held-out")
-    last = runs[-1]
-    model = load(last / "model")
+    model = model_of(read_checkpoint(run / "last.safetensors"))
     model.scale_estimator = load(SHIPPED).scale_estimator
-    root = Path(yaml.safe_load((last / "config.yaml").read_text())["data"]["root"])
-    facts = {"told_range": told_range(kept("held-out")), "trained_on": TRAINED_ON, "licence": LICENCE}
+    root = Path(yaml.safe_load((run / "config.yaml").read_text())["data"]["root"])
+    facts = {
+        "told_range": told_range(kept("held-out")),
+        "matched_head": matched_head(kept("held-out")),
+        "trained_on": TRAINED_ON,
+        "licence": LICENCE,
+    }
     model.card = card_of(read_manifest(root), model.classes).model_copy(update=facts)
     model.save_pretrained(SHIPPED)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--test":
-        keep_report(Path(sys.argv[2]), "test")
-    else:
-        first, *others = (Path(argument) for argument in sys.argv[1:])
-        ship(first, others)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
+    parser.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
+    parser.add_argument("--test", type=Path, metavar="TEST")
+    given = parser.parse_args()
+    if given.export:
+        export(*given.export)
+    if given.ship:
+        ship(*given.ship)
+    if given.test:
+        keep_report(given.test, "test")

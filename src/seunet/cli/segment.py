@@ -30,7 +30,10 @@ SCALE = typer.Option(
     help="auto: by a known mpp, else by one estimated from the pixels; told: by a known mpp; native: pixels as is.",
 )
 FUSION = typer.Option(
-    "p_ens", "--fusion", metavar="mean|p_dist|p_ens|calibrated", help="How the heads become one prediction."
+    "auto",
+    "--fusion",
+    metavar="auto|mean|p_dist|p_ens|calibrated",
+    help="How the heads become one prediction. auto: the head that fits alone where the scale is known, else p_ens.",
 )
 TILE = typer.Option(None, "--tile-size", metavar="PX", help="Changes memory and speed, not the result.")
 TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip the glass of slides.")

@@ -21,7 +21,7 @@ class Choices(BaseModel):
     scale: Scale = "auto"
     """`auto`: a known mpp, else one estimated from the pixels; `told`: a known mpp alone; `native`: pixels and filters
     as they are, mpp for areas only."""
-    fusion: Literal["mean", "p_dist", "p_ens", "calibrated"] = "p_ens"
+    fusion: Literal["auto", "mean", "p_dist", "p_ens", "calibrated"] = "auto"
     tile_px: int | None = Field(default=None, ge=64, le=16_384)
     tissue: bool = True
     split: bool = True

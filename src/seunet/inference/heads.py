@@ -53,7 +53,10 @@ class HeadwiseNetwork:
     memory and with only the surroundings that it looks at.  Other models run whole.
     """
 
-    def __init__(self, model: ScaleUNet, fusion: str = "p_ens", overlap_px: int | None = None) -> None:
+    def __init__(
+        self, model: ScaleUNet, fusion: str = "p_ens", overlap_px: int | None = None, only_head: int | None = None
+    ) -> None:
+        """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work."""
         if fusion not in FUSIONS:
             raise unknown_name("fusion", fusion, FUSIONS)
         if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
@@ -61,13 +64,15 @@ class HeadwiseNetwork:
         if model.classes > MAX_LABELS:
             raise InputError(f"{model.name} has {model.classes} classes; labels are bytes and 255 is not analysed")
         model = copy.deepcopy(model).eval()
-        self.name, self.classes, self.heads, self.fusion = model.name, model.classes, model.heads, fusion
-        self.overlap_px = overlap_px
+        self.name, self.classes, self.fusion = model.name, model.classes, fusion
+        self.overlap_px, self.only_head = overlap_px, only_head
         headwise = isinstance(model, SEUNet) and model.heads > 1
-        self._parts = [model.only_scale(k) for k in range(model.heads)] if headwise else [model]  # type: ignore[operator]
+        wanted = range(model.heads) if only_head is None else [only_head]
+        self._parts = [model.only_scale(k) for k in wanted] if headwise else [model]  # type: ignore[operator]
+        self.heads = sum(part.heads for part in self._parts)
         self._radii = [filter_radii(part) for part in self._parts]
         self._weights = weights_sha256(model)
-        self.sigmas_px = _sigmas_by_head(model)
+        self.sigmas_px = _sigmas_by_head(model, None if only_head is None else [only_head])
         self._factor = model.factor if isinstance(model, SEUNet) else 1.0
         channels = model.config.widths[0] // (model.heads if headwise else 1)
         self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
@@ -78,7 +83,7 @@ class HeadwiseNetwork:
             "model": self.name,
             "weights_sha256": self._weights,
             "factor": self._factor,
-            "fusion": self.fusion,
+            "fusion": self.fusion if self.only_head is None else f"head {self.only_head + 1}",
             "overlap_px": self.overlap_px,
         }
 
@@ -143,11 +148,11 @@ class HeadwiseNetwork:
         return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
 
 
-def _sigmas_by_head(model: ScaleUNet) -> tuple[tuple[float, float], ...] | None:
+def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[float, float], ...] | None:
     """The smallest and the largest σ of each head's filters in pixels, each on its own level; None without σ."""
     if not isinstance(model, SEUNet):
         return None
-    sigmas = model.sigmas().detach()
+    sigmas = model.sigmas().detach() if heads is None else model.sigmas().detach()[:, heads]
     return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
 
 

@@ -24,7 +24,7 @@ from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
 from seunet.models.files import load
 from seunet.models.gaussian import SEUNet
-from seunet.models.scale_use import filter_range, fusion_of, model_mpp
+from seunet.models.scale_use import filter_range, fusion_of, model_mpp, only_head
 from seunet.models.skeleton import ScaleUNet
 
 BACKGROUND: Final = 0
@@ -64,7 +64,7 @@ def segment(
     mpp: float | None = None,
     *,
     scale: ScaleChoice = "auto",
-    fusion: str = "p_ens",
+    fusion: str = "auto",
     tile_px: int | None = None,
     tissue: bool = False,
 ) -> Segmentation:
@@ -77,7 +77,7 @@ def segment(
         scale: "auto" goes by `mpp`, else by what is estimated from the pixels, and where that cannot be told the heads
             carry the scale; "told" goes by `mpp` alone; "native" leaves pixels and filters as they are.
         fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
-            has a calibration.
+            has a calibration.  "auto" computes the head that fits alone where the scale is known, else "p_ens".
         tile_px: the side of the tiles that are computed at a time; it changes no result.
         tissue: whether to leave glass out (images of more than 4 million pixels).
     """
@@ -96,7 +96,8 @@ def segment(
         held = network.seen(core, raster.size)
         found = network.predict(raster.read(*held).pixels, held, core, raster.size)
         place = slice(*tile.rows), slice(*tile.columns)
-        probabilities[:, *place], confidence[place], heads[place] = found.probabilities, found.confidence, found.heads
+        probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
+        heads[place] = found.heads + np.uint8(network.only_head or 0)
     if raster.size != pixels.shape[:2]:
         probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])
     if tissue and (mask := _glass(source)) is not None:
@@ -112,17 +113,16 @@ def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
     return plan(mpp, levels, model_mpp(model), filter_range(model))
 
 
-def network_for(
-    model: ScaleUNet, chosen: Plan, fusion: str = "p_ens", overlap_px: int | None = None
-) -> HeadwiseNetwork:
+def network_for(model: ScaleUNet, chosen: Plan, fusion: str = "auto", overlap_px: int | None = None) -> HeadwiseNetwork:
     """The network that a plan asks for."""
     if chosen.factor != 1:
         if not isinstance(model, SEUNet):
             raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
         model = model.at_scale(chosen.factor)
-    how = fusion_of(model, fusion, scale_known=chosen.relative_scale is not None)
+    scale_known = chosen.relative_scale is not None
+    how = fusion_of(model, fusion, scale_known)
     if isinstance(how, str):
-        return HeadwiseNetwork(model, how, overlap_px)
+        return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
     return CalibratedNetwork(model, how, overlap_px)
 
 

@@ -44,6 +44,8 @@ class ModelCard(BaseModel):
     """Whether the foreground classes are things to be counted (nuclei) rather than regions (stroma)."""
     told_range: tuple[float, float] = (1.0, 2.0)
     """Relative scales s at which σ × s was measured to do better than other ways (docs/results)."""
+    matched_head: int | None = Field(default=None, ge=1)
+    """The head whose filters fit the images it learnt from, counted from 1: where the scale is known, it is enough."""
     calibration: HeadCalibration | None = None
     """For `--fusion calibrated`."""
     trained_on: str = ""

@@ -29,6 +29,21 @@ def model_mpp(model: ScaleUNet) -> float | None:
     return None if model.card is None else model.card.mpp
 
 
+AUTO: Final = "auto"
+"""The matched head alone where the scale is known and the card names one, P_Ens of all heads otherwise."""
+
+
+def only_head(model: ScaleUNet, fusion: str, scale_known: bool) -> int | None:
+    """The number of the one head that has to be computed, from 0; None for all of them."""
+    if fusion != AUTO or not scale_known or model.card is None or model.card.matched_head is None or model.heads == 1:
+        return None
+    if model.card.matched_head > model.heads:
+        raise InputError(
+            f"the card names head {model.card.matched_head} and the model has {model.heads}; mend the card"
+        )
+    return model.card.matched_head - 1
+
+
 def known_fusions(model: ScaleUNet) -> tuple[str, ...]:
     """The names of the fusions that the model can do."""
     has_one = model.card is not None and model.card.calibration is not None and model.heads > 1
@@ -37,6 +52,8 @@ def known_fusions(model: ScaleUNet) -> tuple[str, ...]:
 
 def fusion_of(model: ScaleUNet, name: str, scale_known: bool) -> Fusion:
     """The fusion of that name; a calibrated one believes other heads where the scale is known."""
+    if name == AUTO:
+        return "p_ens"
     if name != CALIBRATED:
         if name not in FUSIONS:
             raise unknown_name("fusion", name, known_fusions(model))
