@@ -86,7 +86,7 @@ def keep_report(folder: Path, name: str) -> None:
 
 
 def export(run: Path, folder: Path) -> None:
-    """The averaged weights that a run ended with.  What it held to be best is P_Ens of all heads, one of which is used."""
+    """The averaged weights that a run ended with; what it held to be best is by P_Ens, and one head is what is used."""
     model_of(read_checkpoint(run / "last.safetensors")).save_pretrained(folder)
 
 

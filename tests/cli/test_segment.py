@@ -80,7 +80,7 @@ def test_what_is_done_is_left_alone_and_other_choices_are_refused(image: Path, m
     assert {path: path.stat().st_mtime_ns for path in (out / "a").iterdir()} == before
     ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean")
     assert ran.code == 2
-    assert "holds a result of another choices (`fusion` was p_ens, is mean); pass --overwrite" in ran.err
+    assert "holds a result of another choices (`fusion` was auto, is mean); pass --overwrite" in ran.err
     assert (
         seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean", "--overwrite").code == 0
     )
@@ -163,7 +163,10 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         (("a.png", "--mpp", "nan"), "--mpp nan: Input should be a finite number"),
         (("a.png", "--mpp", "1", "--magnification", "40"), "--mpp and --magnification say the same; give --mpp alone"),
         (("a.png", "--magnification", "-4"), "--magnification -4.0: must be a positive number, e.g. 40"),
-        (("a.png", "--fusion", "median"), "--fusion median: Input should be 'mean', 'p_dist', 'p_ens' or 'calibrated'"),
+        (
+            ("a.png", "--fusion", "median"),
+            "--fusion median: Input should be 'auto', 'mean', 'p_dist', ",
+        ),
         (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'told' or 'native'"),
         (("a.png", "--tile-size", "3"), "--tile-size 3: Input should be greater than or equal to 64"),
         (("a.png", "--threads", "0"), "--threads 0: must be 1 or more"),

@@ -25,6 +25,7 @@ from seunet.inference.describe import describe
 from seunet.inference.engine import Labelled, Settings, label_image
 from seunet.inference.frame import Color, Frame
 from seunet.inference.guarded import open_guarded
+from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.heads_picture import write_heads
 from seunet.inference.holding import held
 from seunet.inference.image import Image
@@ -235,7 +236,7 @@ def _analysed(
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, skipped_pixels(found))
-    return document_of(identity, found, tally, frame, model, network.sigmas_px, row, seconds), found
+    return document_of(identity, found, tally, frame, model, network, row, seconds), found
 
 
 def skipped_pixels(found: Labelled) -> int:
@@ -263,12 +264,12 @@ def document_of(
     tally: Tally,
     frame: Frame,
     model: ScaleUNet,
-    sigmas_px: Sequence[tuple[float, float]] | None,
+    network: HeadwiseNetwork,
     row: dict[str, str],
     seconds: dict[str, float],
 ) -> dict[str, Any]:
     """run.json: what went in, what was decided, what came out, what it took."""
-    won = sum(found.pixels_by_head)
+    won, sigmas = sum(found.pixels_by_head), network.sigmas_px
     notes = list(found.notes)
     if model.card is None or not model.card.class_names:
         notes.append(f"the model does not name its classes: they are called {', '.join(frame.class_names)}")
@@ -286,7 +287,8 @@ def document_of(
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
             "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
-            "head_sigmas_px": None if sigmas_px is None else [[round(s, 4) for s in pair] for pair in sigmas_px],
+            "fusion": network.identity()["fusion"],
+            "head_sigmas_px": None if sigmas is None else [[round(value, 4) for value in pair] for pair in sigmas],
             "confidence": round(found.mean_confidence, 6),
         },
         "notes": notes,
