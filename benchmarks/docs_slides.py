@@ -46,7 +46,7 @@ def _mib(row: dict[str, Any]) -> str:
 
 
 def throughput(report: dict[str, Any]) -> str:
-    """Megapixels through the whole command: by processor time, which a busy machine hardly changes, and by the clock."""
+    """Megapixels through the whole command: by processor time, which a busy machine hardly changes, and by clock."""
     header = ["image", "model", "megapixels a second of CPU", "× unet", "× unet by the clock", "network alone, × unet"]
     rows, shares = [], ""
     for size in report["sizes"]:
