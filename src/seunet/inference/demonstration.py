@@ -97,7 +97,7 @@ def counts_table(shown: Sequence[Shown]) -> Table:
 
 def _resolution(one: Shown) -> str:
     mpp = one.found.estimated_mpp
-    return "not to be told" if mpp is None else f"{mpp:.2g}"
+    return "unknown" if mpp is None else f"{mpp:.2g}"
 
 
 def _most(one: Shown) -> str:
