@@ -55,8 +55,12 @@ def throughput(report: dict[str, Any]) -> str:
             kinds = ("mpx_per_cpu_s", "fastest_mpx_per_s", "network_mpx_per_s")
             ratios = [f"{row[kind] / plain[kind]:.2f}" for kind in kinds]
             rows.append((f"{size['side_px']}²", f"`{name}`", f"{row['mpx_per_cpu_s']:.3f}", *ratios))
-        parts = ", ".join(f"{part} {100 * share:.1f} %" for part, share in size["models"]["seunet"]["shares"].items())
-        shares = f"The SEUNet's time at {size['side_px']}²: {parts}."
+        shares = " ".join(
+            f"Time of `{name}`: "
+            + ", ".join(f"{part} {100 * share:.1f} %" for part, share in row["shares"].items())
+            + "."
+            for name, row in size["models"].items()
+        )
     text = f"In turn, the fastest of {report['sizes'][0]['rounds']} rounds, threads: {report['threads']}. {shares}"
     return f"{table(header, rows)}\n\n{text} {source(report)}"
 
