@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def trained_at(model: str) -> float | None:
-    """µm per pixel of the images it learnt from: told this, it looks at the pixels as they are, by the head that fits."""
+    """µm per pixel of the images it learnt from: told this, it takes the pixels as they are and the head that fits."""
     card = seunet.load(model).card
     return None if card is None else card.mpp
 
