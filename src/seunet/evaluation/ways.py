@@ -18,6 +18,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.maths.fusion import CALIBRATED, fuse
 from seunet.maths.magnification import working_pixels
 from seunet.maths.rescaling import rescale, resize
+from seunet.memory import give_back_freed_memory
 from seunet.models.gaussian import SEUNet
 from seunet.models.scale_use import filter_range
 from seunet.models.skeleton import ScaleUNet
@@ -58,7 +59,11 @@ def head_logits(model: ScaleUNet) -> Predict:
             return model(images)  # type: ignore[no-any-return]
         if not parts:
             parts.extend(model.only_scale(number) for number in range(model.heads))
-        return torch.cat([part(images) for part in parts], dim=1)
+        found = []
+        for part in parts:
+            found.append(part(images))
+            give_back_freed_memory()  # the next part's maps have other sizes, and heaps do not shrink by themselves
+        return torch.cat(found, dim=1)
 
     return logits
 
