@@ -40,7 +40,7 @@ def matched_head(model: ScaleUNet) -> str | None:
     if model.card is None or model.card.calibration is None:
         return None
     prior = model.card.calibration.prior_at_scale
-    return f"head {prior.index(max(prior)) + 1}"
+    return f"head {prior.index(max(prior)) + 1}" if max(prior) > min(prior) else None
 
 
 def chosen_rows(report: dict[str, Any], name: str, head: str | None) -> list[dict[str, Any]]:
@@ -108,6 +108,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--tiles")
     parser.add_argument("--scales")
     parser.add_argument("--estimator", type=Path)
+    parser.add_argument("--head", type=int, help="the head that learnt at s = 1, from 1; default: as calibrated")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
@@ -134,6 +135,8 @@ def main(given: Sequence[str] | None = None) -> None:
 
         reports[name] = evaluate(model, arguments.prepared, arguments.out / name.lower(), settings, progress=tell)
     heads = {name: matched_head(model) for name, (model, _) in models.items()}
+    if arguments.head is not None:
+        heads["SEUNet"] = f"head {arguments.head}"
     write_results(NAME, {"splits": sections() | {arguments.split: section(reports, heads, arguments)}})
 
 
