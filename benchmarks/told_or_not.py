@@ -36,8 +36,16 @@ TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "tol
 
 
 def matched_head(model: ScaleUNet) -> str | None:
+<<<<<<< HEAD
     """The head that is enough where the scale is known, as the card says."""
     return None if model.card is None or model.card.matched_head is None else f"head {model.card.matched_head}"
+=======
+    """The head that is worth most where the scale is known, as its calibration on held-out images says."""
+    if model.card is None or model.card.calibration is None:
+        return None
+    prior = model.card.calibration.prior_at_scale
+    return f"head {prior.index(max(prior)) + 1}" if max(prior) > min(prior) else None
+>>>>>>> auto
 
 
 def chosen_rows(report: dict[str, Any], name: str, head: str | None) -> list[dict[str, Any]]:
@@ -105,6 +113,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--tiles")
     parser.add_argument("--scales")
     parser.add_argument("--estimator", type=Path)
+    parser.add_argument("--head", type=int, help="the head that learnt at s = 1, from 1; default: as calibrated")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
@@ -131,6 +140,8 @@ def main(given: Sequence[str] | None = None) -> None:
 
         reports[name] = evaluate(model, arguments.prepared, arguments.out / name.lower(), settings, progress=tell)
     heads = {name: matched_head(model) for name, (model, _) in models.items()}
+    if arguments.head is not None:
+        heads["SEUNet"] = f"head {arguments.head}"
     write_results(NAME, {"splits": sections() | {arguments.split: section(reports, heads, arguments)}})
 
 
