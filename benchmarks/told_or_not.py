@@ -36,16 +36,8 @@ TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "tol
 
 
 def matched_head(model: ScaleUNet) -> str | None:
-<<<<<<< HEAD
     """The head that is enough where the scale is known, as the card says."""
     return None if model.card is None or model.card.matched_head is None else f"head {model.card.matched_head}"
-=======
-    """The head that is worth most where the scale is known, as its calibration on held-out images says."""
-    if model.card is None or model.card.calibration is None:
-        return None
-    prior = model.card.calibration.prior_at_scale
-    return f"head {prior.index(max(prior)) + 1}" if max(prior) > min(prior) else None
->>>>>>> auto
 
 
 def chosen_rows(report: dict[str, Any], name: str, head: str | None) -> list[dict[str, Any]]:
