@@ -19,8 +19,10 @@ TITLE: Final = "One image, three magnifications"
 SOURCE: Final = (
     "A real tissue image (scikit-image's *immunohistochemistry*: colon, haematoxylin and DAB, a stain the model has "
     "never seen) at half, once and twice its size. The model `nuclei` that ships with the package is told nothing "
-    "about the magnification: it is estimated from the pixels, and the image is brought to the scale of the training. "
-    "Where it cannot be told, the heads, which share their weights and differ in the size of their filters, carry it."
+    "about the magnification: it is estimated from the pixels, filters or pixels are brought to the scale of the "
+    "training, and the head that learnt there does the work. On the right, the surest head where nobody asks for the "
+    "scale. The heads share their weights and differ in the size of their filters; being sure does not make a head the "
+    "one that fits, which is why the scale is estimated."
 )
 OUT = typer.Option("-o", "--out", "--output", metavar="OUT", help="Folder for the page.")
 MODEL = typer.Option("-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seunet.evaluation.drawing import QUIET, new_figure, shades
 from seunet.evaluation.pages import Block, Heading, Picture, Table, Text
@@ -40,8 +41,10 @@ class Shown:
     objects: int
     share: float
     """Of the area that is not background."""
+    surest: NDArray[np.uint8]
+    """The surest head at each pixel, where the pixels are taken as they are and nobody asks for their scale."""
     heads: tuple[float, ...]
-    """Of the pixels, the share in which each head was the surest."""
+    """Of the pixels of objects, the share in which each head was the surest."""
     seconds: float
 
 
@@ -67,9 +70,11 @@ def _shown(pixels: RgbArray, scale: float, model: ScaleUNet, clock: Callable[[],
     smallest = max(1, round(10 * scale**2))
     count = sum(1 for _ in objects(ArrayPlane(found.labels), frame, min_area_px=smallest))
     seconds = clock() - started
-    won = np.bincount(found.heads.ravel(), minlength=model.heads) / found.heads.size
+    surest = segment(pixels, model, scale="native", fusion="p_ens").heads
+    inside = surest[found.labels != (frame.background or 0)]
+    won = np.bincount(inside, minlength=model.heads) / max(1, inside.size)
     share = float((found.labels != (frame.background or 0)).mean())
-    return Shown(scale, pixels, found, count, share, tuple(won.tolist()), seconds)
+    return Shown(scale, pixels, found, count, share, surest, tuple(won.tolist()), seconds)
 
 
 def page(title: str, source: str, shown: Sequence[Shown], figures: Path) -> list[Block]:
@@ -89,7 +94,7 @@ def counts_table(shown: Sequence[Shown]) -> Table:
         ["objects", *(str(one.objects) for one in shown)],
         ["area that is not background", *(f"{100 * one.share:.1f} %" for one in shown)],
         ["µm per pixel, from the pixels", *(_resolution(one) for one in shown)],
-        ["surest head, by pixels", *(_most(one) for one in shown)],
+        ["surest head in the objects", *(_most(one) for one in shown)],
         ["time", *(f"{one.seconds:.1f} s" for one in shown)],
     ]
     return Table(["", *(f"{one.scale:g} ×" for one in shown)], rows)
@@ -106,7 +111,10 @@ def _most(one: Shown) -> str:
 
 
 def _blocks(one: Shown, figures: Path) -> list[Block]:
-    caption = f"{one.scale:g} ×: {one.objects} objects. Right: the head that was the surest, from fine (1) to coarse."
+    caption = (
+        f"{one.scale:g} ×: {one.objects} objects. Right: the surest head with pixels and filters as they are, from "
+        "fine (1) to coarse (5), and its share of the objects."
+    )
     draw = partial(figure, one)
     return [Heading(f"{one.scale:g} ×"), Picture(figures / f"scale-{one.scale:g}.png", caption, draw)]
 
@@ -121,7 +129,7 @@ def figure(one: Shown) -> Figure:
         left.contour(one.found.labels > 0, levels=[0.5], colors=[OUTLINE], linewidths=0.7)
     left.set_title(f"{one.objects} objects", color=QUIET)
     colors = (255 * np.array(shades(len(one.heads)))[:, :3]).astype(np.uint8)
-    right.imshow(colors[one.found.heads], interpolation="nearest")
+    right.imshow(colors[one.surest], interpolation="nearest")
     for number, (color, share) in enumerate(zip(shades(len(one.heads)), one.heads, strict=True), start=1):
         right.plot([], [], "s", color=color, label=f"head {number}: {100 * share:.0f} %")
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
