@@ -43,7 +43,8 @@ def _verdict(found: dict[str, Any]) -> str:
     mean = {(row["model"], row["way"], row["how"]): 100 * row["mean"] for row in found["rows"]}
     ours = {way: mean.get(("SEUNet", way, "matched head"), mean["SEUNet", way, "p_ens"]) for way in WAYS}
     text = (
-        f"SEUNet as `segment` uses it (P_Ens where told nothing, else the matched head): estimated is {_points(ours['estimated'] - ours['known'])} told, and "
+        "SEUNet as `segment` uses it (P_Ens where told nothing, else the matched head): estimated is "
+        f"{_points(ours['estimated'] - ours['known'])} told, and "
         f"{_points(ours['estimated'] - ours['blind'])} told nothing."
     )
     if "UNet" in found["models"]:
