@@ -25,11 +25,11 @@ def slides(report: dict[str, Any]) -> str:
     header = ["slide", "megapixels", "of these analysed", "objects", "time", "peak memory"]
     text = table(header, rows)
     if made is not None:
-        kills = len(made["kills"])
+        moments = [kill["moment"] for kill in made["kills"] if kill["killed"]]
         same = "the same bytes as" if made["byte_identical"] else "OTHER BYTES THAN"
         text += (
-            f"\n\nMemory is that of all processes together. Killed with −9 at {kills} moments "
-            f"({', '.join(kill['moment'] for kill in made['kills'])}) and started again each time, the larger one has "
+            f"\n\nMemory is that of all processes together. Killed with −9 at {len(moments)} moments "
+            f"({', '.join(moments)}) and started again each time, the larger one has "
             f"{same} an unbroken run."
         )
     return f"{text} {source(report)}"

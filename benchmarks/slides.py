@@ -230,7 +230,6 @@ def moments(result: Path) -> dict[str, Callable[[], bool]]:
         "ten seconds after the third tile": seconds_after(lambda: tiles_done(result) >= 3, 10),
         "writing objects.geojson": being_written("objects.geojson"),
         "writing the levels of labels.tif": being_written("levels"),
-        "writing overlay.png": being_written("overlay.png"),
     }
 
 
