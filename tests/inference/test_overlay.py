@@ -13,7 +13,7 @@ from seunet.inference import legend, shares
 from seunet.inference.legend import scale_bar
 from seunet.inference.numbered import NumberedObjects
 from seunet.inference.objects import Tally, objects
-from seunet.inference.overlay import write_overlay
+from seunet.inference.overlay import legend_lines, write_overlay
 from seunet.inference.results import write_results
 from seunet.inference.shares import code_shares
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
@@ -127,3 +127,13 @@ def test_one_call_writes_all_files_with_the_same_bytes_each_time(tmp_path: Path)
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in names)
     write_results(tmp_path / "c", ArrayPlane(codes), nuclei_frame(), thumbnail, zipped=True)
     assert (tmp_path / "c" / "objects.geojson.gz").is_file()
+
+
+def test_the_legend_counts_what_the_table_counts() -> None:
+    tally = Tally()
+    tally.pixels[[0, 1, 255]], tally.objects[1] = [700, 100, 200], 3
+    lines = [text for _, text in legend_lines(nuclei_frame(), tally)]
+    assert lines[0].endswith("3 objects, 12.5 % of the analysed area")
+    assert lines[-1] == "not analysed: 20.0 %"
+    _, without_glass = legend_lines(nuclei_frame(), tally, skipped_px=300)[0]
+    assert without_glass.endswith("3 objects, 20.0 % of the analysed area")

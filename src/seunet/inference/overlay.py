@@ -44,12 +44,13 @@ def write_overlay(
     frame: Frame,
     tally: Tally,
     numbered: NumberedObjects | None = None,
+    skipped_px: int = 0,
 ) -> None:
     """Write `thumbnail` [height, width, 3], which shows all of the plane, with the classes in their colours, as PNG.
 
     Near the plane's own resolution objects are tinted and outlined, with `numbered` each by itself where they touch.
     Where the thumbnail is much smaller, a pixel is tinted by the share of it that a class covers.  What was not
-    analysed is hatched.
+    analysed is hatched; `skipped_px` of the plane were left out as glass.
     """
     from seunet.data.raster import encode_png
 
@@ -62,7 +63,10 @@ def write_overlay(
         _outline(picture, shares, frame, None if numbered is None else numbered.numbers)
     _hatch(picture, shares[-1] >= 0.5)
     um_per_px = None if frame.mpp is None else frame.mpp * plane.width_px / width
-    write_bytes(path, encode_png(with_legend(picture, _lines(frame, tally), um_per_px), compress_level=QUICKLY))
+    write_bytes(
+        path,
+        encode_png(with_legend(picture, legend_lines(frame, tally, skipped_px), um_per_px), compress_level=QUICKLY),
+    )
 
 
 def _tinted(thumbnail: RgbArray, shares: Shares, frame: Frame, strength: float) -> RgbArray:
@@ -100,9 +104,9 @@ def _hatch(picture: RgbArray, where: NDArray[np.bool_]) -> None:
     picture[row, column] = np.where(stripe[:, None], PAPER, GREY)
 
 
-def _lines(frame: Frame, tally: Tally) -> list[Line]:
-    """What was found of each class, and how much was not analysed."""
-    analysed = max(1, int(tally.pixels.sum() - tally.pixels[NOT_ANALYSED]))
+def legend_lines(frame: Frame, tally: Tally, skipped_px: int = 0) -> list[Line]:
+    """What was found of each class, as a share of what counts.csv calls analysed, and how much was not."""
+    analysed = max(1, int(tally.pixels.sum() - tally.pixels[NOT_ANALYSED]) - skipped_px)
     lines: list[Line] = []
     for code in frame.object_codes:
         share = 100 * int(tally.pixels[code]) / analysed

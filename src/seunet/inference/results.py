@@ -40,5 +40,5 @@ def write_results(
     write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), passing, frame, smooth=smooth)
     write_counts(folder / "counts.csv", tally, frame, skipped_px)
     write_label_tiff(folder / "labels.tif", plane, frame)
-    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered)
+    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered, skipped_px)
     return tally
