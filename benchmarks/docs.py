@@ -163,7 +163,7 @@ def parts() -> str:
 
 
 BLOCKS = {
-    "README.md": {"speed": readme_speed, "told": docs_told.in_short},
+    "README.md": {"speed": readme_speed, "told": docs_told.in_short, "throughput": docs_slides.in_short},
     "docs/speed.md": {"tables": speed_tables},
     "docs/decisions/0002-fused-kernel.md": {"parts": parts},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},

@@ -83,7 +83,19 @@ def coverage() -> str:
     report = results("scale_conflict")
     rows = [(group, *(f"{100 * share:.1f} %" for share in row.values())) for group, row in report["coverage"].items()]
     header = ["90 % interval covers, left out and limits from", *next(iter(report["coverage"].values()))]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{table(header, rows)}\n\n{_pooled(report)} {source(report)}"
+
+
+def _pooled(report: dict[str, Any]) -> str:
+    """Training images that were left out and the test images together: more draws than either."""
+    left_out = report["coverage"]["organs, all samples"]["whole images"]
+    asked = report["right"]["asked"] - report["right"]["no_answer"]
+    test = results("scale_estimate")["plain"]
+    both = (left_out * asked + test["covered"] * test["count"]) / (asked + test["count"])
+    return (
+        f"Whole training images by organs left out ({asked} samples) and the test images ({test['count']}) together: "
+        f"**{100 * both:.1f} %**."
+    )
 
 
 def cost() -> str:

@@ -165,7 +165,7 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         (("a.png", "--magnification", "-4"), "--magnification -4.0: must be a positive number, e.g. 40"),
         (
             ("a.png", "--fusion", "median"),
-            "--fusion median: Input should be 'auto', 'mean', 'p_dist', ",
+            "--fusion median: Input should be 'auto', 'mean', 'p_dist', 'p_ens' or 'calibrated'",
         ),
         (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'told' or 'native'"),
         (("a.png", "--tile-size", "3"), "--tile-size 3: Input should be greater than or equal to 64"),

@@ -105,6 +105,17 @@ def test_the_number_of_threads_changes_nothing() -> None:
     assert same(in_tiles(network, pixels, (128, 128)), one)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_of_eight_has_the_bytes_of_each_alone(threads: int) -> None:
+    model = calm_model(widths=(10, 20, 20)).eval()
+    torch.set_num_threads(threads)
+    images = (
+        torch.stack([torch.from_numpy(picture(61, 83 + k)[:, :83]).permute(2, 0, 1) for k in range(8)]).float() / 255
+    )
+    with torch.inference_mode():
+        assert torch.equal(model(images), torch.cat([model(image[None]) for image in images]))
+
+
 def test_scaled_filters_are_tiled_alike() -> None:
     model = calm_model(widths=(5, 5, 5)).at_scale(1.7)  # type: ignore[operator]
     network, pixels = HeadwiseNetwork(model), picture(150, 170)
