@@ -66,6 +66,11 @@ def test_an_image_for_each_scale_is_seen_by_that_scale_alone() -> None:
         torch.testing.assert_close(together[number // 5, number % 5], alone, rtol=1e-10, atol=1e-12)
 
 
+def test_a_network_without_scales_does_not_take_an_image_for_each() -> None:
+    with pytest.raises(InputError, match=r"`images` of shape \[1, 5, 3, 16, 16\] must be \[batch, 3, height, width\]"):
+        create_model("unet", widths=[4, 8])(torch.rand(1, 5, 3, 16, 16))
+
+
 def test_the_loss_of_own_windows_is_that_of_each_window_by_its_head() -> None:
     model, (images, masks) = frozen_model(), windows(10)
     loss, parts = LossOf(model, (1.0, 2.0), own_windows=True)(images, masks, (masks != 255).sum())

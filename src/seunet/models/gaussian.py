@@ -25,6 +25,8 @@ def sigma_schedule(config: GaussianConfig) -> list[SigmaRange]:
 class SEUNet(ScaleUNet):
     """The scale-equivariant UNet (and, by its options, N-Jet and Gaussian-derivative networks)."""
 
+    image_axes = (4, 5)
+
     def __init__(self, config: GaussianConfig) -> None:
         schedule, scales = sigma_schedule(config), config.scales
 

@@ -66,6 +66,8 @@ class ScaleUNet(nn.Module):
     scale_estimator: ScaleEstimator | None = None
     """What tells the scale of an image from its pixels, where the files of the model have one."""
     eta: nn.Parameter | None
+    image_axes: tuple[int, ...] = (4,)
+    """How many axes an image may have; with five there is one for each scale."""
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class ScaleUNet(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """What the head sees: [B, γ, C, H, W].  A SEUNet also takes an image for each scale: [B, γ, colours, H, W]."""
-        if images.ndim not in (4, 5) or images.shape[-3] != self.in_channels:
+        if images.ndim not in self.image_axes or images.shape[-3] != self.in_channels:
             raise InputError(
                 f"`images` of shape {list(images.shape)} must be [batch, {self.in_channels}, height, width]"
             )

@@ -203,7 +203,8 @@ class Run:
         at_once = -(-windows // self.trainer.accumulate)
         self.trainer.accumulate = 1
         fits = 0
-        if self.processes.size == 1:
+        # Windows of heads of their own come in whole sets, and what is tried here does not.
+        if self.processes.size == 1 and not self.sources.training.scale_bands:
             # With a quarter to spare: where memory is that short, what just fits once need not fit again.
             with_spare = {count: count + -(-count // 4) if count > 1 else 1 for count in range(1, at_once + 1)}
             fits = largest_that_fits(
