@@ -84,6 +84,19 @@ def sigma_table() -> str:
     return table(["layer", *(f"head {head}" for head in range(1, model.heads + 1))], rows)
 
 
+def evaluation_speed() -> str:
+    """What one command takes."""
+    report = kept("evaluation-speed")
+    clock, data, scales = report["clock"], report["data"], len(report["arguments"]["scales"])
+    size = f"{len(data['images'])} test images, {data['windows']} windows of {data['window_px']} px, {scales} scales"
+    commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit)
+    time = f"{clock['seconds'] / 60:.0f} min on {clock['machine']['threads']} thread"
+    return (
+        f"`seunet evaluate nuclei prepared/monuseg -o out --tiles 500,500,4` ({size}, all heads and fusions) takes {time} "
+        f"and {clock['peak_memory_mib']:,.0f} MiB, at commit {commits}."
+    )
+
+
 CARD = (SHIPPED / "README.md").relative_to(ROOT).as_posix()
 BLOCKS = (
     {
@@ -96,4 +109,4 @@ BLOCKS = (
     }
     if (SHIPPED / "config.json").is_file()
     else {}
-)
+) | ({"docs/evaluate.md": {"cost": evaluation_speed}} if (KEPT / "evaluation-speed.json").is_file() else {})

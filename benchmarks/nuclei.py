@@ -112,6 +112,7 @@ if __name__ == "__main__":
     parser.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
     parser.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
     parser.add_argument("--test", type=Path, metavar="TEST")
+    parser.add_argument("--speed", type=Path, metavar="REPORT", help="of a run told nothing, for its time and memory")
     given = parser.parse_args()
     if given.export:
         export(*given.export)
@@ -119,3 +120,5 @@ if __name__ == "__main__":
         ship(*given.ship)
     if given.test:
         keep_report(given.test, "test")
+    if given.speed:
+        keep_report(given.speed, "evaluation-speed")
