@@ -92,8 +92,8 @@ def evaluation_speed() -> str:
     commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit)
     time = f"{clock['seconds'] / 60:.0f} min on {clock['machine']['threads']} thread"
     return (
-        f"`seunet evaluate nuclei prepared/monuseg -o out --tiles 500,500,4` ({size}, all heads and fusions) takes {time} "
-        f"and {clock['peak_memory_mib']:,.0f} MiB, at commit {commits}."
+        f"`seunet evaluate nuclei prepared/monuseg -o out --tiles 500,500,4` ({size}, all heads and fusions) takes "
+        f"{time} and {clock['peak_memory_mib']:,.0f} MiB, at commit {commits}."
     )
 
 
