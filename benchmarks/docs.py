@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -162,7 +163,7 @@ def parts() -> str:
     return f"{threads}\n\n{maps}\n\n{source(report)}"
 
 
-BLOCKS = {
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"speed": readme_speed, "told": docs_told.in_short, "throughput": docs_slides.in_short},
     "docs/speed.md": {"tables": speed_tables},
     "docs/decisions/0002-fused-kernel.md": {"parts": parts},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -152,7 +153,7 @@ def in_short() -> str:
     return f"{table(header, rows)}\n\n{made} `python -m benchmarks.told_or_not` at commit `{found['commit'][:12]}`."
 
 
-BLOCKS = {
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/results/told-or-not.md": {"test": partial(told_or_not, "test")},
     "docs/decisions/0051-told-or-not.md": {"calibration": calibration},
 }

@@ -216,7 +216,7 @@ def poisoned(epoch: int, window: int) -> Iterator[None]:
     """Inside the block, one window of one epoch is made of NaN."""
     real = WindowDataset.__getitem__
 
-    def poisonous(self: WindowDataset, key: int | tuple[int, int]) -> Window:
+    def poisonous(self: WindowDataset, key: int | tuple[int, ...]) -> Window:
         found = real(self, key)
         return found._replace(image=found.image * float("nan")) if key == (epoch, window) else found
 
