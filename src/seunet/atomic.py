@@ -28,10 +28,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         yield part
         _sync(part)
-        # mkstemp makes files private; a result is as readable as the user's umask says.
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)
+        _open_up(part, 0o666)
         os.replace(part, path)
         _sync(path.parent)
     except StorageError:
@@ -58,9 +55,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     old = part.with_suffix(".old.part")
     try:
         yield part
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o777 & ~umask)
+        _open_up(part, 0o777)
         if path.exists():
             os.replace(path, old)
         os.replace(part, path)
@@ -72,6 +67,13 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _open_up(part: Path, mode: int) -> None:
+    """What `tempfile` makes is private; a result is as readable as the user's umask says."""
+    umask = os.umask(0)
+    os.umask(umask)
+    part.chmod(mode & ~umask)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

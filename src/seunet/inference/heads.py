@@ -16,7 +16,7 @@ from seunet.inference.image import RgbArray
 from seunet.inference.reach import filter_radii, receptive_radius, seen_by_network
 from seunet.inference.streaming import PIECE_ROWS, predict_block
 from seunet.inference.tiling import default_tile, limited
-from seunet.maths.fusion import FUSIONS, confidence, first_largest, fuse
+from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
 from seunet.maths.spans import Span
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import weights_sha256
@@ -54,10 +54,10 @@ class HeadwiseNetwork:
     """
 
     def __init__(
-        self, model: ScaleUNet, fusion: str = "p_ens", overlap_px: int | None = None, only_head: int | None = None
+        self, model: ScaleUNet, fusion: Fusion = "p_ens", overlap_px: int | None = None, only_head: int | None = None
     ) -> None:
         """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work."""
-        if fusion not in FUSIONS:
+        if isinstance(fusion, str) and fusion not in FUSIONS:
             raise unknown_name("fusion", fusion, FUSIONS)
         if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
             raise InputError(f"`overlap_px` (={overlap_px!r}) must be a whole number of pixels, 0 or more")
@@ -83,9 +83,19 @@ class HeadwiseNetwork:
             "model": self.name,
             "weights_sha256": self._weights,
             "factor": self._factor,
-            "fusion": self.fusion if self.only_head is None else f"head {self.only_head + 1}",
+            **self._fusion_facts(),
             "overlap_px": self.overlap_px,
         }
+
+    def _fusion_facts(self) -> dict[str, Any]:
+        if self.only_head is not None:
+            return {"fusion": f"head {self.only_head + 1}"}
+        if isinstance(self.fusion, str):
+            return {"fusion": self.fusion}
+        numbers = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in self.fusion._asdict().items()
+        }
+        return {"fusion": CALIBRATED, "calibration": numbers}
 
     @property
     def reach_px(self) -> list[int]:

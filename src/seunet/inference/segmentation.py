@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from seunet.errors import InputError, unknown_name
-from seunet.inference.calibrated import CalibratedNetwork
 from seunet.inference.heads import HeadwiseNetwork
 from seunet.inference.image import ArrayImage, Mpp, RgbArray
 from seunet.inference.known_scale import KnownScale, ScaleChoice, known_scale
@@ -121,9 +120,7 @@ def network_for(model: ScaleUNet, chosen: Plan, fusion: str = "auto", overlap_px
         model = model.at_scale(chosen.factor)
     scale_known = chosen.relative_scale is not None
     how = fusion_of(model, fusion, scale_known)
-    if isinstance(how, str):
-        return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
-    return CalibratedNetwork(model, how, overlap_px)
+    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
 
 
 def checked_choice(scale: str) -> ScaleChoice:
