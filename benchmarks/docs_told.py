@@ -82,14 +82,22 @@ def conflict() -> str:
 
 def coverage() -> str:
     report = results("scale_conflict")
-    rows = [(group, *(f"{100 * share:.1f} %" for share in row.values())) for group, row in report["coverage"].items()]
-    header = ["90 % interval covers, left out and limits from", *next(iter(report["coverage"].values()))]
+    rows = [
+        (
+            f"{group}, {what}",
+            *(f"{100 * row[share]:.1f} %" for share in ("covered", "covered_near", "covered_far")),
+            f"{row['interval_score']:.2f}",
+        )
+        for group, by_kind in report["coverage"].items()
+        for what, row in by_kind.items()
+    ]
+    header = ["left out, factor by, of", "covered", "the nearer 60 %", "the farther 40 %", "interval score"]
     return f"{table(header, rows)}\n\n{_pooled(report)} {source(report)}"
 
 
 def _pooled(report: dict[str, Any]) -> str:
     """Training images that were left out and the test images together: more draws than either."""
-    left_out = report["coverage"]["organs, all samples"]["whole images"]
+    left_out = report["coverage"]["organs, by distance"]["whole images"]["covered"]
     asked = report["right"]["asked"] - report["right"]["no_answer"]
     test = results("scale_estimate")["plain"]
     both = (left_out * asked + test["covered"] * test["count"]) / (asked + test["count"])

@@ -25,7 +25,7 @@ from benchmarks.scale_scores import scores
 from seunet.data.manifest import read_manifest
 from seunet.maths.scale_signature import signature
 from seunet.maths.scale_templates import Reading, Templates, fit_templates, read_scale
-from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimator, width
+from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
 from seunet.models.scale_files import save_estimator
 from seunet.models.scale_regions import Region, observe, spread_boxes
 
@@ -53,7 +53,9 @@ COVERAGE = 0.9
 REFUSED = 0.025
 """Of left-out samples; the limit of the distance is set there."""
 
-INTERVAL_REACH = 0.6
+INTERVAL_REACH = 0.35
+"""Octaves of the distance around each of `INTERVAL_AT` that its factor is learnt from."""
+
 PLAIN_WEIGHT = 1.0
 
 
@@ -150,9 +152,8 @@ def read_samples(templates: Templates, image: Observed) -> list[LeftOut]:
             continue
         readings: list[Reading] = [read_scale(templates, signature(image.moments[row])) for row in rows]
         middle = float(np.median([reading.log2_scale for reading in readings]))
-        distance = float(np.median([reading.distance for reading in readings]))
         truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
-        result.append(LeftOut(middle, truth, width(readings), distance, plain))
+        result.append(LeftOut(middle, truth, width(readings), distance(readings), plain))
     return result
 
 
@@ -168,17 +169,25 @@ def left_out(images: list[Observed], group: Callable[[str], str]) -> list[LeftOu
 
 
 def limits_of(samples: list[LeftOut]) -> Limits:
-    """What 99 % of the samples are nearer than, and what multiple of their width covers 90 % of errors."""
-    distance = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
+    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers 90 % of errors."""
+    far = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
+    place = np.log2([sample.distance for sample in samples])
+    factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH)
+    return Limits(round(far, 1), factors)
+
+
+def covering_factors(
+    samples: list[LeftOut], place: FloatArray, knots: tuple[float, ...], reach: float
+) -> tuple[float, ...]:
+    """What multiple of its width covers 90 % of the errors of samples whose `place` is near each knot."""
     score = np.array([abs(sample.error) / sample.width for sample in samples])
-    place = np.array([sample.log2_scale for sample in samples])
     order = np.argsort(score)
     factors = []
-    for knot in INTERVAL_AT:
-        near = np.exp(-0.5 * ((place[order] - knot) / INTERVAL_REACH) ** 2)
+    for knot in knots:
+        near = np.exp(-0.5 * ((place[order] - knot) / reach) ** 2)
         covered = np.cumsum(near) / near.sum()
-        factors.append(float(score[order][np.searchsorted(covered, COVERAGE)]))
-    return Limits(round(distance, 1), tuple(round(factor, 3) for factor in factors))
+        factors.append(round(float(score[order][np.searchsorted(covered, COVERAGE)]), 3))
+    return tuple(factors)
 
 
 def summary(samples: list[LeftOut]) -> dict[str, Any]:

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.fit_scale import (
+    COVERAGE,
     HALF_SCALE,
     MPP,
     PLAIN_SCALES,
     LeftOut,
     Observed,
     all_observed,
+    covering_factors,
     fitted,
     limits_of,
     organ,
@@ -30,11 +33,16 @@ from benchmarks.fit_scale import (
 )
 from benchmarks.record import write_results
 from seunet.maths.scale_templates import Templates
-from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimate, ScaleEstimator, conflict
+from seunet.models.scale_estimator import Limits, ScaleEstimate, ScaleEstimator, conflict
 from seunet.models.scale_regions import Region
 
 WRONG_BY = (0.25, 0.5, 2.0, 4.0)
 """Stated over true mpp: objectives that are mistaken for each other differ by factors of two."""
+
+SCALE_KNOTS, SCALE_REACH = (-2.0, -1.0, 0.0, 1.0, 2.0), 0.6
+"""log₂ of estimated scales; the interval that the present one is compared with."""
+
+FloatArray = NDArray[np.float64]
 
 
 class Fold(NamedTuple):
@@ -43,6 +51,10 @@ class Fold(NamedTuple):
     held: str
     templates: Templates
     samples: list[LeftOut]
+
+
+HalfIntervals = Callable[[list[LeftOut], list[LeftOut]], FloatArray]
+"""What is learnt from, what is asked for → half of the intervals in octaves."""
 
 
 def folds(images: list[Observed], group: Callable[[str], str]) -> list[Fold]:
@@ -55,23 +67,49 @@ def folds(images: list[Observed], group: Callable[[str], str]) -> list[Fold]:
     return result
 
 
-def limits_without(every: list[Fold], held: str, whole_only: bool = False) -> Limits:
+def limits_without(every: list[Fold], held: str) -> Limits:
     """Learnt from the left-out samples of all others."""
-    others = [sample for fold in every if fold.held != held for sample in fold.samples]
-    return limits_of([sample for sample in others if sample.plain or not whole_only])
+    return limits_of(_samples_without(every, held))
 
 
-def coverage(every: list[Fold], whole_only: bool = False) -> dict[str, float]:
-    """Share of samples inside the interval, whose limits never saw them either."""
-    inside: dict[bool, list[bool]] = {True: [], False: []}
-    for fold in every:
-        limits = limits_without(every, fold.held, whole_only)
-        for sample in fold.samples:
-            half = float(np.interp(sample.log2_scale, INTERVAL_AT, limits.interval)) * sample.width
-            inside[sample.plain].append(abs(sample.error) <= half)
+def _samples_without(every: list[Fold], held: str) -> list[LeftOut]:
+    return [sample for fold in every if fold.held != held for sample in fold.samples]
+
+
+def half_intervals_by_distance(learnt: list[LeftOut], asked: list[LeftOut]) -> FloatArray:
+    """As the estimator has them."""
+    limits = limits_of(learnt)
+    return np.array([limits.half_interval(sample.distance, sample.width) for sample in asked])
+
+
+def half_intervals_by_scale(learnt: list[LeftOut], asked: list[LeftOut]) -> FloatArray:
+    """With a factor that depends on the estimated scale instead."""
+    factors = covering_factors(learnt, np.array([sample.log2_scale for sample in learnt]), SCALE_KNOTS, SCALE_REACH)
+    return np.array([sample.width * np.interp(sample.log2_scale, SCALE_KNOTS, factors) for sample in asked])
+
+
+def coverage(every: list[Fold], half_intervals: HalfIntervals) -> dict[str, dict[str, float]]:
+    """Of samples whose limits never saw them either: of whole images, of changed parts; near the templates and far."""
+    samples = [sample for fold in every for sample in fold.samples]
+    halves = np.concatenate([half_intervals(_samples_without(every, fold.held), fold.samples) for fold in every])
+    errors = np.abs([sample.error for sample in samples])
+    distances = np.array([sample.distance for sample in samples])
+    plain = np.array([sample.plain for sample in samples])
     return {
-        "whole images": round(float(np.mean(inside[True])), 4),
-        "changed parts": round(float(np.mean(inside[False])), 4),
+        "whole images": _coverage(errors[plain], halves[plain], distances[plain]),
+        "changed parts": _coverage(errors[~plain], halves[~plain], distances[~plain]),
+    }
+
+
+def _coverage(errors: FloatArray, halves: FloatArray, distances: FloatArray) -> dict[str, float]:
+    """With the interval score in octaves (Gneiting and Raftery 2007): length + 2 / 0.1 × what the truth is outside."""
+    inside, far = errors <= halves, distances > np.quantile(distances, 0.6)
+    score = 2 * halves + np.maximum(errors - halves, 0) * 2 / (1 - COVERAGE)
+    return {
+        "covered": round(float(inside.mean()), 4),
+        "covered_near": round(float(inside[~far].mean()), 4),
+        "covered_far": round(float(inside[far].mean()), 4),
+        "interval_score": round(float(score.mean()), 3),
     }
 
 
@@ -119,6 +157,12 @@ def nominal(found: dict[str, dict[float, ScaleEstimate]]) -> list[dict[str, Any]
     return rows
 
 
+INTERVALS: dict[str, HalfIntervals] = {
+    "by distance": half_intervals_by_distance,
+    "by scale": half_intervals_by_scale,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("prepared", type=Path)
@@ -135,10 +179,9 @@ def main() -> None:
         "right": alarms(right, 1.0),
         "wrong": {f"{factor:g}": alarms(right, factor) for factor in WRONG_BY},
         "coverage": {
-            "organs, all samples": coverage(by_organ),
-            "organs, whole images": coverage(by_organ, whole_only=True),
-            "patients, all samples": coverage(by_patient),
-            "patients, whole images": coverage(by_patient, whole_only=True),
+            f"{left_out}, {name}": coverage(every, half_intervals)
+            for left_out, every in (("organs", by_organ), ("patients", by_patient))
+            for name, half_intervals in INTERVALS.items()
         },
     }
     print(write_results("scale_conflict", figures))

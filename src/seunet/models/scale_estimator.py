@@ -67,9 +67,13 @@ class Limits(NamedTuple):
     interval: tuple[float, ...]
     """By what `width` of a reading is multiplied for half the 90 % interval in octaves, at `INTERVAL_AT`."""
 
+    def half_interval(self, distance: float, width: float) -> float:
+        """Half the 90 % interval in octaves: the less an image is like the templates, the wider."""
+        return width * float(np.interp(math.log2(distance), np.log2(INTERVAL_AT), self.interval))
 
-INTERVAL_AT: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)
-"""log₂ of the estimated scales at which `Limits.interval` is given."""
+
+INTERVAL_AT: Final = (10.0, 20.0, 40.0, 80.0)
+"""Distances from the templates at which `Limits.interval` is given."""
 
 LEAST_WIDTH: Final = 0.2
 """Octaves; what nuclei of different patients differ by, however sure the templates are."""
@@ -95,7 +99,7 @@ class ScaleEstimator:
             why = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
             return unknown(why.most_common(1)[0][0])
         middle = float(np.median([reading.log2_scale for reading in told]))
-        half = float(np.interp(middle, INTERVAL_AT, self.limits.interval)) * width(told)
+        half = self.limits.half_interval(distance(told), width(told))
         scale, factor = 2**middle, 2**half
         reason = f"{len(told)} of {len(verdicts)} regions with tissue"
         known_mpp = (self.mpp if mpp is None else mpp) / scale
@@ -125,6 +129,11 @@ class ScaleEstimator:
 def width(readings: Sequence[Reading]) -> float:
     """How unsure the templates are of an image, in octaves: what the interval is proportional to."""
     return LEAST_WIDTH + float(np.median([reading.deviation for reading in readings]))
+
+
+def distance(readings: Sequence[Reading]) -> float:
+    """How unlike the templates an image is."""
+    return float(np.median([reading.distance for reading in readings]))
 
 
 def conflict(stated_mpp: float, found: ScaleEstimate) -> str | None:

@@ -1,6 +1,6 @@
 """The scale estimator as files beside a model: `scale.json` and `scale.safetensors`.  No pickle.
 
-scale.json: {"format": "seunet-scale", "version": 1, "mpp": 0.25, "limits": {"distance": …, "interval": […]},
+scale.json: {"format": "seunet-scale", "version": 2, "mpp": 0.25, "limits": {"distance": …, "interval": […]},
              "tensors": {"sha256": …, "bytes": …}, "fitted_on": {…}}
 """
 
@@ -27,7 +27,7 @@ from seunet.models.files import compare_tensors, declared_tensors, read_at_most,
 from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimator
 
 FORMAT: Final = "seunet-scale"
-VERSION: Final = 1
+VERSION: Final = 2
 CONFIG_NAME: Final = "scale.json"
 TENSORS_NAME: Final = "scale.safetensors"
 
