@@ -92,7 +92,9 @@ def coverage() -> str:
         for what, row in by_kind.items()
     ]
     header = ["left out, factor by, of", "covered", "the nearer 60 %", "the farther 40 %", "interval score"]
-    return f"{table(header, rows)}\n\n{_pooled(report)} {source(report)}"
+    missed = sorted(report["whole_images_missed_by_organ"].items(), key=lambda item: -item[1])
+    misses = f"Whole images missed by organ left out: {', '.join(f'{organ} {count}' for organ, count in missed)}."
+    return f"{table(header, rows)}\n\n{misses} {_pooled(report)} {source(report)}"
 
 
 def _pooled(report: dict[str, Any]) -> str:
@@ -165,5 +167,5 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/results/told-or-not.md": {"test": partial(told_or_not, "test")},
     "docs/decisions/0051-told-or-not.md": {"calibration": calibration},
 }
-SCALE_BLOCKS = {"conflict": conflict, "coverage": coverage, "cost-of-asking": cost}
+SCALE_BLOCKS = {"conflict": conflict, "cost-of-asking": cost}
 """Those of docs/scale.md, which has others too."""

@@ -101,6 +101,18 @@ def coverage(every: list[Fold], half_intervals: HalfIntervals) -> dict[str, dict
     }
 
 
+def missed(every: list[Fold]) -> dict[str, int]:
+    """How many samples of whole images lie outside their interval, by what was left out."""
+    outside = {}
+    for fold in every:
+        limits = limits_without(every, fold.held)
+        outside[fold.held] = sum(
+            sample.plain and abs(sample.error) > limits.half_interval(sample.distance, sample.width)
+            for sample in fold.samples
+        )
+    return outside
+
+
 def _coverage(errors: FloatArray, halves: FloatArray, distances: FloatArray) -> dict[str, float]:
     """With the interval score in octaves (Gneiting and Raftery 2007): length + 2 / 0.1 × what the truth is outside."""
     inside, far = errors <= halves, distances > np.quantile(distances, 0.6)
@@ -183,6 +195,7 @@ def main() -> None:
             for left_out, every in (("organs", by_organ), ("patients", by_patient))
             for name, half_intervals in INTERVALS.items()
         },
+        "whole_images_missed_by_organ": missed(by_organ),
     }
     print(write_results("scale_conflict", figures))
 
