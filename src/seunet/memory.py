@@ -23,8 +23,8 @@ def keep_freed_memory() -> bool:
 
     Every layer makes maps of tens of megabytes and frees them.  By default such blocks are given back to the system at
     once, and the next ones come as fresh pages that the system must clear, which takes a good part of a training
-    step.  The price is that the process stays as large as it ever was, which suits a command that ends
-    when its work is done; in a program of your own it is yours to call.  Only glibc (Linux) has the setting.
+    step.  The price is that the process stays as large as it ever was, which suits
+    work on blocks of one size; in a program of your own it is yours to call.  Only glibc (Linux) has the setting.
     """
     if not sys.platform.startswith("linux"):
         return False

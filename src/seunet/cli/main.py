@@ -26,7 +26,6 @@ from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
 from seunet.cli.train import train
 from seunet.errors import SeunetError
-from seunet.memory import keep_freed_memory
 
 EXIT_BUG = 70
 EXIT_TERMINATED = 143
@@ -100,7 +99,6 @@ def run(command: Callable[[], object]) -> int:
 
 def main() -> None:
     """The entry point of the `seunet` command."""
-    keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive

@@ -9,6 +9,7 @@ import typer
 
 from seunet.cli.progress import progress as progress_of
 from seunet.cli.train import StopOnSignal, training_observers
+from seunet.memory import keep_freed_memory
 
 CONFIG = typer.Argument(..., readable=False, metavar="CONFIG", help="E.g. configs/reproduce-monuseg-cpu.yaml.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="REPORT", help="The folder of the report.")
@@ -37,6 +38,7 @@ def reproduce(
     from seunet.training.processes import joined
 
     protocol = read_protocol(config, tuple(set_values))
+    keep_freed_memory()
     stop = StopOnSignal()
     with joined("auto") as processes, stop.listening():
         result = run(

@@ -12,6 +12,7 @@ import typer
 
 from seunet.cli.progress import progress as progress_of
 from seunet.errors import InputError
+from seunet.memory import keep_freed_memory
 
 if TYPE_CHECKING:
     from seunet.inference.choices import Choices
@@ -98,6 +99,7 @@ def segment(
     found = find_inputs(inputs)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
+    keep_freed_memory()
     _use_threads(threads)
     _check_model(model)
     with ExitStack() as stack:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from seunet.memory import keep_freed_memory
+
 if TYPE_CHECKING:
     from seunet.models.skeleton import ScaleUNet
     from seunet.training.reports import Observer, Outcome, StepReport, ValidationReport
@@ -64,6 +66,7 @@ def train(
     from seunet.training.loop import train as run_training
     from seunet.training.processes import joined
 
+    keep_freed_memory()
     stop = StopOnSignal()
     with joined(chosen.machine.device) as processes, stop.listening():
         shown, drawn = progress and processes.lead, chosen.machine.tensorboard and processes.lead
