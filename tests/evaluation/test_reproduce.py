@@ -33,6 +33,7 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
         "split": "train",
         "tiles": {"size_px": 32, "stride_px": 32, "every": 2},
         "equivariance_tiles": {"size_px": 32, "stride_px": 64},
+        "way_scales": {"known": [0.5, 1.0]},
         "models": [
             {
                 "name": "CNN",
@@ -67,6 +68,9 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     assert re.search(r"\| SEUNet, p_ens \| \d+\.\d\d \(\d+\.\d\d–\d+\.\d\d\) \|.*\| 59\.98 \|", text)
     assert "told the scale" in text
     assert "resized by an oracle" in text
+    dear = re.search(r"\| SEUNet, told the scale \(as `segment` uses it\), p_ens \|(.*)\|", text)
+    assert dear is not None
+    assert [cell.strip() != "–" for cell in dear[1].split("|")] == [False, True, True, False, False, False, False]
     assert "| CNN, scale estimated from the pixels |" in text
     pictures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(pictures) >= 6
@@ -130,6 +134,7 @@ def test_what_is_wrong_in_a_protocol_is_one_line(protocol_file: Path, tmp_path: 
         ({"model": []}, "unknown key 'model'; did you mean 'models'?"),
         ({"models": tree["models"] + [{"name": "cnn"}]}, "two models are called 'CNN'"),
         ({"models": [{"name": "CNN", "set": {"model.nam": "unet"}}]}, "option 'nam'"),
+        ({"way_scales": {"blind": [0.3]}, "models": tree["models"][:1]}, "scales of 'blind': 0.3 is not a test scale"),
     ):
         protocol_file.write_text(yaml.safe_dump(tree | change))
         ran = seunet("reproduce", protocol_file, "-o", tmp_path / "out")

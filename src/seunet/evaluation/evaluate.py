@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from seunet.evaluation.provenance import (
     source_commit,
 )
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
-from seunet.evaluation.scales import TEST_SCALES, check_scales
+from seunet.evaluation.scales import TEST_SCALES, check_scales, check_way_scales
 from seunet.evaluation.scores import scores
 from seunet.evaluation.ways import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
 from seunet.maths.fusion import FUSIONS
@@ -48,6 +48,8 @@ class Settings:
     """Size and stride of windows other than those of the set."""
     scales: tuple[float, ...] = TEST_SCALES
     ways: tuple[str, ...] = ("blind",)
+    way_scales: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Some of `scales`, for ways that are too dear for all of them."""
     fusions: tuple[str, ...] = FUSIONS
     antialias: bool = False
     estimator: ScaleEstimator | None = None
@@ -94,6 +96,10 @@ def evaluate(
     return document
 
 
+def _as_lists(way_scales: Mapping[str, tuple[float, ...]]) -> dict[str, list[float]]:
+    return {way: list(scales) for way, scales in way_scales.items()}
+
+
 class _Run:
     """Everything that is known before the first window is read."""
 
@@ -104,6 +110,7 @@ class _Run:
         self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
         check_fit(model, self.windows)
         check_scales(settings.scales, self.windows.size_px)
+        check_way_scales(settings.way_scales, settings.scales)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)
         for way in self.ways:
             way.at_scale(self.model, settings.scales[0])  # refuses what the model cannot
@@ -119,6 +126,7 @@ class _Run:
             "arguments": {
                 "scales": list(settings.scales),
                 "ways": [way.name for way in self.ways],
+                **({"way_scales": _as_lists(settings.way_scales)} if settings.way_scales else {}),
                 "fusions": list(settings.fusions),
                 "antialias": settings.antialias,
                 "pyramid_factors": list(PYRAMID_FACTORS),
@@ -143,7 +151,8 @@ class _Run:
 
     def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
         """Every (way, scale) that is not yet among the results."""
-        parts = [(way, scale) for way in self.ways for scale in self.settings.scales]
+        scales_of = {way.name: self.settings.way_scales.get(way.name, self.settings.scales) for way in self.ways}
+        parts = [(way, scale) for way in self.ways for scale in scales_of[way.name]]
         finished = {(row["way"], row["scale"]) for row in document["results"]}
         total = sum(self._pixels(way, scale) * len(self.windows) for way, scale in parts)
         done = 0

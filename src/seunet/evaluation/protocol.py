@@ -56,6 +56,8 @@ class Protocol(_Section):
     split: Literal["train", "validation", "test"] = "test"
     tiles: Tiles | None = None
     equivariance_tiles: Tiles | None = None
+    way_scales: dict[WayName, tuple[float, ...]] = {}
+    """Some of the test scales, for ways that are too dear for all of them."""
     models: tuple[Entry, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -22,6 +22,7 @@ from seunet.evaluation.equivariance_report import measure_equivariance
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs
 from seunet.evaluation.report_folder import read_report
+from seunet.evaluation.scales import TEST_SCALES, check_way_scales
 from seunet.models.files import load
 from seunet.settings import to_yaml
 from seunet.training.loop import train
@@ -84,6 +85,7 @@ def reproduce(
 ) -> list[Measured] | Interrupted:
     """All jobs of the protocol, one after the other; what was done before is read, not done again."""
     todo = list(jobs(protocol, training_overrides))
+    check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
     claim(out, protocol)
     measured = []
     for place, job in enumerate(todo, start=1):
@@ -138,7 +140,12 @@ def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progre
 
 def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
     model, data = load(run.model), protocol.data
-    asked = Settings(split=protocol.split, ways=job.ways, tiles_px=_numbers(protocol.tiles))
+    asked = Settings(
+        split=protocol.split,
+        ways=job.ways,
+        way_scales={way: scales for way, scales in protocol.way_scales.items() if way in job.ways},
+        tiles_px=_numbers(protocol.tiles),
+    )
     report = evaluate(model, data, folder, asked, progress=progress)
     if not job.entry.equivariance:
         return Measured(job, run, report, None)

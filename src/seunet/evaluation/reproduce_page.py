@@ -144,9 +144,16 @@ def ways_table(measured: Sequence[Measured]) -> Table:
                 scales = seeds[0].evaluation["arguments"]["scales"]
                 places = [scales.index(scale) for scale in SHOWN_SCALES if scale in scales]
                 cells = [spread(line["ious"][place] for line in found) for place in places]
-                lines.append([f"{name}{WAY_NAMES[way]}{suffix}", *cells, spread(line["mean"] for line in found)])
-    header = ["system", *(f"s = {scale_label(scale)}" for scale in SHOWN_SCALES), "mean"]
+                shown = spread(_mean([line["ious"][place] for place in places]) for line in found)
+                label = f"{name}{WAY_NAMES[way]}{suffix}"
+                lines.append([label, *cells, shown, spread(line["mean"] for line in found)])
+    header = ["system", *(f"s = {scale_label(scale)}" for scale in SHOWN_SCALES), "mean of these", "mean of all"]
     return Table(header, lines)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known and len(known) == len(values) else None
 
 
 def heads_table(evaluation: dict[str, Any]) -> Table:
@@ -204,8 +211,11 @@ def _curve(one: Measured, way: str, place: int) -> Curve:
     found = row_of(one.evaluation, way, main_row(one.evaluation, way))
     style = "-" if way == "blind" else "--"
     color = COLORS[place % len(COLORS)]
-    label = f"{one.job.entry.name}{WAY_NAMES[way]}"
-    return Curve(label, one.evaluation["arguments"]["scales"], found["ious"], color, 2.2, style)
+    scales = one.evaluation["arguments"]["scales"]
+    known = [(scale, iou) for scale, iou in zip(scales, found["ious"], strict=True) if iou is not None]
+    fewer = "" if len(known) == len(scales) else f" (at {len(known)} scales)"
+    label = f"{one.job.entry.name}{WAY_NAMES[way]}{fewer}"
+    return Curve(label, [scale for scale, _ in known], [iou for _, iou in known], color, 2.2, style)
 
 
 def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Path) -> list[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from seunet.errors import InputError
@@ -46,3 +46,12 @@ def check_scales(scales: Sequence[float], window_px: int) -> None:
             raise InputError(f"scale {scale:g} makes a window {side}×{side} px; the limit is {MAX_IMAGE_PIXELS:,} px")
         if list(scales).count(scale) > 1:
             raise InputError(f"scale {scale:g} is given twice")
+
+
+def check_way_scales(way_scales: Mapping[str, Sequence[float]], scales: Sequence[float]) -> None:
+    """Refuse a way with no scale, or with one that is not among the test scales."""
+    for way, chosen in way_scales.items():
+        strange = [scale for scale in chosen if scale not in scales]
+        if strange or not chosen:
+            what = f"{strange[0]:g} is not a test scale" if strange else "names no scale"
+            raise InputError(f"scales of {way!r}: {what}; choose among {', '.join(map(scale_label, scales))}")

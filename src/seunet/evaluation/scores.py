@@ -25,9 +25,12 @@ def scores(document: dict[str, Any]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for way in ways_of_predicting(document["arguments"]["ways"]):
         found = {row["scale"]: row["confusions"] for row in document["results"] if row["way"] == way.name}
-        at_scales = [found[scale] for scale in document["arguments"]["scales"]]
-        names = list(at_scales[0])
-        ious = {name: [_headline(confusions[name]) for confusions in at_scales] for name in names}
+        at_scales = [found.get(scale) for scale in document["arguments"]["scales"]]
+        names = list(next(confusions for confusions in at_scales if confusions is not None))
+        ious = {
+            name: [None if confusions is None else _headline(confusions[name]) for confusions in at_scales]
+            for name in names
+        }
         heads = [name for name in names if name not in document["arguments"]["fusions"]]
         rows += [_row(way.name, way.label, name, ious[name], head=name in heads) for name in names]
         if len(heads) > 1:
