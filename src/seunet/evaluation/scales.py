@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from seunet.errors import InputError
 from seunet.limits import MAX_IMAGE_PIXELS
@@ -48,7 +48,7 @@ def check_scales(scales: Sequence[float], window_px: int) -> None:
             raise InputError(f"scale {scale:g} is given twice")
 
 
-def check_way_scales(way_scales: Mapping[str, Sequence[float]], scales: Sequence[float]) -> None:
+def check_way_scales(way_scales: Mapping[Any, Sequence[float]], scales: Sequence[float]) -> None:
     """Refuse a way with no scale, or with one that is not among the test scales."""
     for way, chosen in way_scales.items():
         strange = [scale for scale in chosen if scale not in scales]
