@@ -111,6 +111,22 @@ def test_stopped_in_the_middle_of_training_or_measuring_it_goes_on(protocol_file
         assert one.equivariance["errors"] == other.equivariance["errors"]
 
 
+def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol_file: Path, tmp_path: Path) -> None:
+    parts, whole = tmp_path / "parts", tmp_path / "whole"
+    ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "seunet", "--no-progress")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("2 models; others are still to be measured")
+    assert not (parts / "report.html").exists()
+    assert not (parts / "runs" / "cnn-seed0").exists()
+    ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNN", "--no-progress")
+    assert (ran.code, ran.out) == (0, f"3 models: {parts}/report.html\n")
+    assert seunet("reproduce", protocol_file, "-o", whole, "--no-progress").code == 0
+    tables = [re.sub(r"\d+ (min|MiB)", "", (out / "report.md").read_text()) for out in (parts, whole)]
+    assert tables[0] == tables[1]
+    ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
+    assert (ran.code, ran.err) == (2, "seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, seunet)\n")
+
+
 def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")

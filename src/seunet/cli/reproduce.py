@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from seunet.cli.evaluate import names
 from seunet.cli.progress import progress as progress_of
 from seunet.cli.train import StopOnSignal, training_observers
 from seunet.memory import keep_freed_memory
@@ -14,6 +15,12 @@ from seunet.memory import keep_freed_memory
 CONFIG = typer.Argument(..., readable=False, metavar="CONFIG", help="E.g. configs/reproduce-monuseg-cpu.yaml.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="REPORT", help="The folder of the report.")
 SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Change a value of the protocol, e.g. data=prepared/lab.")
+ONLY = typer.Option(
+    None,
+    "--only",
+    metavar="NAME,…",
+    help="Only these models, as in runs/: cnn,seunet-sigma-free. The last one writes the report.",
+)
 TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
@@ -22,6 +29,7 @@ def reproduce(
     config: Path = CONFIG,
     out: Path = OUT,
     set_values: list[str] = SET,
+    only: str | None = ONLY,
     train_set: list[str] = TRAIN_SET,
     progress: bool = PROGRESS,
 ) -> None:
@@ -32,7 +40,7 @@ def reproduce(
     from seunet.atomic import write_text
     from seunet.evaluation.pages import as_html, as_markdown, write_pictures
     from seunet.evaluation.protocol import read_protocol
-    from seunet.evaluation.reproduce import Interrupted
+    from seunet.evaluation.reproduce import Interrupted, is_measured, read_measured
     from seunet.evaluation.reproduce import reproduce as run
     from seunet.evaluation.reproduce_page import page
     from seunet.training.processes import joined
@@ -45,6 +53,7 @@ def reproduce(
             protocol,
             out,
             processes,
+            only=names(only),
             training_overrides=tuple(train_set),
             watching=lambda folder: training_observers(folder, progress, drawn=True),
             measuring=lambda: progress_of(progress, timed=True),
@@ -54,8 +63,12 @@ def reproduce(
     if isinstance(result, Interrupted):
         print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; the same command goes on: {out}")
         raise typer.Exit(stop.exit_code)
-    blocks = page(protocol, result, out / "figures")
+    if not is_measured(protocol, out):
+        print(f"{len(result)} models; others are still to be measured, then the same command writes the report: {out}")
+        return
+    measured = read_measured(protocol, out)
+    blocks = page(protocol, measured, out / "figures")
     write_pictures(blocks)
     write_text(out / "report.md", as_markdown(blocks, out))
     write_text(out / "report.html", as_html(protocol.title, blocks))
-    print(f"{len(result)} models: {out / 'report.html'}")
+    print(f"{len(measured)} models: {out / 'report.html'}")

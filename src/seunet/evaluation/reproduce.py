@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from seunet.atomic import write_text
-from seunet.errors import InputError
+from seunet.errors import InputError, unknown_name
 from seunet.evaluation import equivariance_report
 from seunet.evaluation.equivariance_report import measure_equivariance
 from seunet.evaluation.evaluate import Settings, evaluate
-from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs
-from seunet.evaluation.report_folder import read_report
+from seunet.evaluation.protocol import Job, Protocol, Tiles, jobs, slug
+from seunet.evaluation.report_folder import REPORTS, read_report
 from seunet.evaluation.scales import TEST_SCALES, check_way_scales
 from seunet.models.files import load
 from seunet.settings import to_yaml
@@ -77,14 +77,15 @@ def reproduce(
     out: Path,
     processes: Processes,
     *,
+    only: tuple[str, ...] | None = None,
     training_overrides: tuple[str, ...] = (),
     watching: Callable[[Path], AbstractContextManager[tuple[Observer, ...]]] = lambda folder: nullcontext(()),
     measuring: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
     announce: Announce = lambda text: None,
     stop_wanted: Callable[[], bool] = lambda: False,
 ) -> list[Measured] | Interrupted:
-    """All jobs of the protocol, one after the other; what was done before is read, not done again."""
-    todo = list(jobs(protocol, training_overrides))
+    """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
+    todo = [job for job in jobs(protocol, training_overrides) if _is_wanted(job, only, protocol)]
     check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
     claim(out, protocol)
     measured = []
@@ -109,6 +110,20 @@ def reproduce(
         except _StoppedError:
             return Interrupted(job)
     return measured
+
+
+def _is_wanted(job: Job, only: tuple[str, ...] | None, protocol: Protocol) -> bool:
+    known = {slug(entry.name) for entry in protocol.models}
+    for name in only or ():
+        if slug(name) not in known:
+            raise unknown_name("model", slug(name), known)
+    return only is None or slug(job.entry.name) in map(slug, only)
+
+
+def is_measured(protocol: Protocol, out: Path) -> bool:
+    """Whether nothing is missing in OUT."""
+    kinds = {job.folder_name: REPORTS if job.entry.equivariance else REPORTS[:1] for job in jobs(protocol)}
+    return all((out / "measured" / name / f"{kind}.json").is_file() for name in kinds for kind in kinds[name])
 
 
 def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
