@@ -1,7 +1,8 @@
-"""Settings of the whole suite: two threads, and Hypothesis without a clock (machines are shared and slow)."""
+"""Settings of the whole suite: one thread a worker, and Hypothesis without a clock (machines are shared and slow)."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -18,7 +19,7 @@ hypothesis.settings.load_profile("suite")
 @pytest.fixture(autouse=True)
 def _fixed_seed_and_threads() -> None:
     torch.manual_seed(0)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
 
 @pytest.fixture(scope="session")
