@@ -142,21 +142,25 @@ def calibration() -> str:
     )
 
 
+def as_segment_uses_it(found: dict[str, Any], name: str, way: str) -> dict[str, Any]:
+    """The row of a model and way that `seunet segment` computes: one head where the scale is known, else P_Ens."""
+    rows: dict[str, dict[str, Any]] = {
+        row["how"]: row for row in found["rows"] if (row["model"], row["way"]) == (name, way)
+    }
+    return next(rows[how] for how in ("matched head", "p_ens", "prediction") if how in rows)
+
+
 def in_short() -> str:
     """For the README: both models, told nothing, estimated and told."""
     found = results("told_or_not")["splits"]["test"]
-    mean = {(row["model"], row["way"], row["how"]): 100 * row["mean"] for row in found["rows"]}
     at_one = found["scales"].index(1.0)
     rows = []
     for name in found["models"]:
         for way, title in WAYS.items():
-            hows = ("matched head", "p_ens", "prediction")
-            how = next(how for how in hows if (name, way, how) in mean)
-            (row,) = (row for row in found["rows"] if (row["model"], row["way"], row["how"]) == (name, way, how))
-            label = f"{name}, {title}{'' if how == 'prediction' else ', ' + HOWS.get(how, how)}"
-            lowest, highest = min(row["ious"]), max(row["ious"])
-            span = f"{100 * lowest:.1f}–{100 * highest:.1f}"
-            rows.append((label, f"**{mean[name, way, how]:.2f}**", span, f"{100 * row['ious'][at_one]:.1f}"))
+            row = as_segment_uses_it(found, name, way)
+            label = f"{name}, {title}{'' if row['how'] == 'prediction' else ', ' + HOWS.get(row['how'], row['how'])}"
+            span = f"{100 * min(row['ious']):.1f}–{100 * max(row['ious']):.1f}"
+            rows.append((label, f"**{100 * row['mean']:.2f}**", span, f"{100 * row['ious'][at_one]:.1f}"))
     header = ["IoU of nuclei, %", "mean of 17 magnifications, ¼ × to 4 ×", "lowest–highest", "at s = 1"]
     sizes = ", ".join(f"{name} {facts['parameters']:,}" for name, facts in found["models"].items())
     made = f"{len(found['images'])} test images of MoNuSeg, a quarter of each; parameters: {sizes}."

@@ -100,5 +100,7 @@ def curves_figure(curves: Sequence[Curve], metric: str, title: str) -> Figure:
     axis.axvline(1, color=QUIET, linewidth=0.8, linestyle=(0, (4, 4)))
     axis.set_ylabel(f"{metric} in %")
     axis.set_title(title, loc="left", fontweight="bold")
-    figure.legend(loc="outside right center", frameon=False, title="row (mean over the scales)", alignment="left")
+    figure.legend(
+        loc="outside right center", frameon=False, title="row (mean over the scales)", alignment="left", handlelength=4
+    )
     return figure
