@@ -85,7 +85,7 @@ def reproduce(
     stop_wanted: Callable[[], bool] = lambda: False,
 ) -> list[Measured] | Interrupted:
     """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
-    todo = [job for job in jobs(protocol, training_overrides) if _is_wanted(job, only, protocol)]
+    todo = chosen_jobs(protocol, only, training_overrides)
     check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
     claim(out, protocol)
     measured = []
@@ -112,12 +112,15 @@ def reproduce(
     return measured
 
 
-def _is_wanted(job: Job, only: tuple[str, ...] | None, protocol: Protocol) -> bool:
-    known = {slug(entry.name) for entry in protocol.models}
-    for name in only or ():
-        if slug(name) not in known:
-            raise unknown_name("model", slug(name), known)
-    return only is None or slug(job.entry.name) in map(slug, only)
+def chosen_jobs(protocol: Protocol, only: tuple[str, ...] | None, training_overrides: tuple[str, ...]) -> list[Job]:
+    """All jobs, or those of the models whose names, as parts of paths, are in `only`."""
+    every = list(jobs(protocol, training_overrides))
+    if only is None:
+        return every
+    wanted, known = {slug(name) for name in only}, {slug(entry.name) for entry in protocol.models}
+    for name in sorted(wanted - known):
+        raise unknown_name("model", name, known)
+    return [job for job in every if slug(job.entry.name) in wanted]
 
 
 def is_measured(protocol: Protocol, out: Path) -> bool:
