@@ -16,7 +16,7 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError, ModelFileError
-from seunet.models.scale_estimator import ScaleEstimate, ScaleEstimator, colour_fault, shipped_estimator
+from seunet.models.scale_estimator import Limits, ScaleEstimate, ScaleEstimator, colour_fault, shipped_estimator
 from seunet.models.scale_files import load_estimator, save_estimator
 from seunet.models.scale_regions import REGION_PX, Region, observe, spread_boxes
 from tests.support.foreign_images import MADE, PHOTOGRAPHS, foreign_images
@@ -63,6 +63,16 @@ def test_an_answer_has_an_interval_around_it_and_an_mpp(by_scale: dict[float, Sc
         assert found.mpp == pytest.approx(0.25 / found.relative_scale)
         assert found.mpp_interval == pytest.approx((0.25 / found.high, 0.25 / found.low))
         assert "of 1 regions" in found.reason
+
+
+def test_the_interval_widens_with_the_distance_in_octaves_between_its_knots() -> None:
+    limits = Limits(100.0, (0.5, 0.6, 0.9, 1.0))
+    assert [limits.half_interval(distance, 0.4) for distance in (0, 10, 20, 40, 80, 500)] == pytest.approx(
+        [0.2, 0.2, 0.24, 0.36, 0.4, 0.4]
+    )
+    assert limits.half_interval(20 * 2**0.5, 0.4) == pytest.approx(0.3)
+    shipped = shipped_estimator().limits.interval
+    assert list(shipped) == sorted(shipped)
 
 
 def test_the_mpp_is_relative_to_that_of_the_training(trusting: ScaleEstimator) -> None:

@@ -69,7 +69,8 @@ class Limits(NamedTuple):
 
     def half_interval(self, distance: float, width: float) -> float:
         """Half the 90 % interval in octaves: the less an image is like the templates, the wider."""
-        return width * float(np.interp(math.log2(distance), np.log2(INTERVAL_AT), self.interval))
+        octaves = math.log2(max(distance, INTERVAL_AT[0]))
+        return width * float(np.interp(octaves, np.log2(INTERVAL_AT), self.interval))
 
 
 INTERVAL_AT: Final = (10.0, 20.0, 40.0, 80.0)
