@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import seunet
+from seunet.data.augment import Augmentation, draw
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
@@ -191,3 +192,23 @@ def test_a_run_can_begin_with_the_averaged_weights_another_ended_with(nuclei: Pa
     for name, value in model.state_dict().items():
         assert torch.equal(value, kept[f"average/module.{name}"]), name
     assert not torch.equal(kept["average/module.head.convolution.weight"], kept["model/head.convolution.weight"])
+
+
+def test_of_its_windows_a_head_is_shown_a_share_at_any_magnification() -> None:
+    augmentation = Augmentation(scale_range=(0.25, 4.0))
+    band = (1.0, 1.1)
+    own, some, none = (
+        [draw(augmentation, 3, 1, index, band, share).scale for index in range(400)] for share in (0.0, 0.3, 1.0)
+    )
+    assert all(1.0 <= scale <= 1.1 for scale in own)
+    assert none == [draw(augmentation, 3, 1, index).scale for index in range(400)]
+    foreign = [two != one for one, two in zip(own, some, strict=True)]
+    assert 0.22 < sum(foreign) / 400 < 0.38
+    assert [two for two, moved in zip(some, foreign, strict=True) if moved] == [
+        three for three, moved in zip(none, foreign, strict=True) if moved
+    ]
+
+
+def test_foreign_windows_without_own_ones_are_refused(nuclei: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"`recipe.foreign_share` is of windows that are not a head's own"):
+        train_alone(tiny_config(nuclei, recipe__foreign_share=0.2), tmp_path / "run")

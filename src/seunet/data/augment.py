@@ -60,26 +60,32 @@ class Draw(NamedTuple):
 
 
 def draw(
-    augmentation: Augmentation, seed: int, epoch: int, index: int, scale_range: tuple[float, float] | None = None
+    augmentation: Augmentation,
+    seed: int,
+    epoch: int,
+    index: int,
+    scale_range: tuple[float, float] | None = None,
+    foreign_share: float = 0.0,
 ) -> Draw:
     """The draw for a window in an epoch: no state, so workers, order and restarts cannot change it.
 
-    `scale_range` narrows the magnifications for this draw alone.
+    `scale_range` narrows the magnifications for this draw alone, but in `foreign_share` of the draws.
     """
     random = np.random.default_rng([seed, epoch, index])
     flip_x, flip_y = (bool(bit) for bit in random.integers(0, 2, size=2))
     reach = augmentation.shift_px
     shift_x, shift_y = (int(step) for step in random.integers(-reach, reach + 1, size=2))
     position = random.random()
-    scale = 1.0
-    octaves = augmentation.scale_range if scale_range is None else scale_range
-    if octaves is not None:
-        low, high = octaves
-        scale = float(low * (high / low) ** position)  # uniform in octaves
     crop_x, crop_y = (float(place) for place in random.random(2))
     jitter = augmentation.stain_jitter
     gains = tuple(float(1 + jitter * step) for step in random.uniform(-1, 1, 3))
     offsets = tuple(float(OFFSET_SHARE * jitter * step) for step in random.uniform(-1, 1, 3))
+    own = scale_range is not None and random.random() >= foreign_share
+    octaves = scale_range if own else augmentation.scale_range
+    scale = 1.0
+    if octaves is not None:
+        low, high = octaves
+        scale = float(low * (high / low) ** position)  # uniform in octaves
     flips = augmentation.flips
     return Draw(flip_x and flips, flip_y and flips, shift_x, shift_y, scale, crop_x, crop_y, gains, offsets)
 

@@ -66,12 +66,14 @@ class WindowDataset(Dataset[Window]):
         cache_bytes: int = CACHE_BYTES,
         tiles_px: tuple[int, ...] | None = None,
         scale_bands: Sequence[tuple[float, float]] = (),
+        foreign_share: float = 0.0,
     ) -> None:
         """`images` keeps only the windows of these images, for a split of one's own.
 
         `tiles_px` (size, stride, and perhaps every how many) cuts the images into other windows than the set's own.
 
-        `scale_bands`: magnifications that `windows[epoch, index, band]` is drawn from, instead of the whole range.
+        `scale_bands`: magnifications that `windows[epoch, index, band]` is drawn from, instead of the whole range,
+        which is left to `foreign_share` of the draws.
 
         A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
         """
@@ -80,7 +82,7 @@ class WindowDataset(Dataset[Window]):
         self.manifest: Manifest = manifest if tiles_px is None else retiled(manifest, *tiles_px)
         self.augmentation = augmentation
         self.seed = seed
-        self.scale_bands = tuple(scale_bands)
+        self.scale_bands, self.foreign_share = tuple(scale_bands), foreign_share
         self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)
         window_px = self.manifest.windows.size_px
         self.size_px = window_px if augmentation.crop_px is None else augmentation.crop_px
@@ -113,7 +115,8 @@ class WindowDataset(Dataset[Window]):
     def __getitem__(self, key: int | tuple[int, ...]) -> Window:
         epoch, index, *band = key if isinstance(key, tuple) else (0, int(key))
         image_index, x, y = self.rows[index]
-        chance = draw(self.augmentation, self.seed, epoch, index, self.scale_bands[band[0]] if band else None)
+        octaves = self.scale_bands[band[0]] if band else None
+        chance = draw(self.augmentation, self.seed, epoch, index, octaves, self.foreign_share)
         rgb, codes = self._pixels[image_index]
         size, spare_px = self.size_px, self.manifest.windows.size_px - self.size_px
         x, y = x + round(chance.crop_x * spare_px), y + round(chance.crop_y * spare_px)

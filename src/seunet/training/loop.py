@@ -74,6 +74,10 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
             f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one a class"
         )
     first = config.recipe.first_head_scale
+    if config.recipe.foreign_share and first is None:
+        raise InputError(
+            "`recipe.foreign_share` is of windows that are not a head's own: set `recipe.first_head_scale`"
+        )
     return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
 
 
@@ -97,7 +101,7 @@ class Run:
             torch.set_num_threads(config.machine.threads)
         manifest = read_manifest(config.data.root)
         model = make_model(config, manifest)
-        self.sources = Sources(config.data, config.seed, _bands(config, model))
+        self.sources = Sources(config.data, config.seed, _bands(config, model), recipe.foreign_share)
         check_shares(self.sources.training, recipe, processes, config.data.root)
         if config.start is not None and not resume:
             begin_with(model, config.start)

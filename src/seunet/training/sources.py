@@ -21,7 +21,13 @@ from seunet.training.step import collate
 class Sources:
     """Training and held-out windows of a prepared set."""
 
-    def __init__(self, section: DataSection, seed: int, scale_bands: Sequence[tuple[float, float]] = ()) -> None:
+    def __init__(
+        self,
+        section: DataSection,
+        seed: int,
+        scale_bands: Sequence[tuple[float, float]] = (),
+        foreign_share: float = 0.0,
+    ) -> None:
         self.manifest = read_manifest(section.root)
         self.held_out = held_out_images(section, self.manifest)
         names = [image.name for image in self.manifest.images if image.split == "train"]
@@ -30,7 +36,13 @@ class Sources:
             raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
         augmentation = section.augmentation.augmentation()
         self.training = WindowDataset(
-            section.root, "train", augmentation=augmentation, seed=seed, images=learnt_from, scale_bands=scale_bands
+            section.root,
+            "train",
+            augmentation=augmentation,
+            seed=seed,
+            images=learnt_from,
+            scale_bands=scale_bands,
+            foreign_share=foreign_share,
         )
         self.validation = (
             WindowDataset(section.root, ("train", "validation"), images=self.held_out) if self.held_out else None
