@@ -22,7 +22,7 @@ def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
 

@@ -17,7 +17,7 @@ from seunet.errors import InputError, ResourceError, StorageError
 
 def seunet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "seunet.cli.main", *arguments], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "seunet.cli.main", *arguments], capture_output=True, text=True, timeout=600
     )
 
 
@@ -42,7 +42,7 @@ def test_a_terminal_without_greek_letters_still_gets_the_message() -> None:
     program = (
         "import sys; from seunet.cli import main; main.get_command = lambda app: lambda: print('σ = 2'); main.main()"
     )
-    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=120)
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, b"? = 2\n", b"")
 
 
@@ -126,6 +126,6 @@ def test_a_termination_signal_ends_with_143_and_no_traceback() -> None:
     process.stdout.readline()
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 143
     assert errors == "seunet: terminated\n"

@@ -97,10 +97,10 @@ def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
         "with torch.no_grad(): GaussianConv2d(3, 5, lifting=True)(torch.zeros(1, 3, 8, 8))\n"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=600)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
     assert any("worker" in path.name for path in files)
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=600)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
 
 
@@ -110,5 +110,5 @@ def test_where_no_folder_can_be_written_the_loops_are_compiled_in_memory() -> No
         "from seunet.layers import GaussianConv2d\n"
         "with torch.no_grad(): print(GaussianConv2d(3, 5, lifting=True)(torch.zeros(1, 3, 8, 8)).shape[1])\n"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert result.stdout == "5\n", result.stderr

@@ -22,7 +22,7 @@ def start(source: Path, dest: Path) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Exit code and errors."""
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=600)
     return process.returncode, err
 
 
