@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/seunet demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
