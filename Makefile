@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/seunet demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -99,6 +99,8 @@ def main() -> None:
             (folder / "scores.json").write_text(json.dumps(scores))
         (folder / f"refused{processes.rank}.json").write_text(json.dumps(refused))
         processes.wait()
+    left = sorted((task / "comm").read_text().strip() for task in Path("/proc/self/task").glob("*"))
+    (folder / f"threads{processes.rank}.json").write_text(json.dumps(left))
 
 
 def refusal(attempt: Callable[[], object]) -> str:

@@ -97,6 +97,14 @@ def test_the_gradient_of_every_parameter_is_that_of_one_process_at_the_same_batc
         assert float((first["eta"] - expected["eta"]).abs().max()) > 1e-3 * float(expected["eta"].abs().max())
 
 
+def test_no_thread_of_the_group_outlives_it(together: Path) -> None:
+    """Python cannot end safely beside them: now and then a process aborted after its work."""
+    for rank in range(2):
+        left = json.loads((together / f"threads{rank}.json").read_text())
+        assert left
+        assert not [name for name in left if "gloo" in name]
+
+
 def test_validation_counts_the_same_pixels_whoever_counts_them(together: Path, nuclei: Path) -> None:
     config = tiny_config(nuclei, **CHANGES)
     sources = Sources(config.data, config.seed)

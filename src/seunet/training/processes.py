@@ -67,6 +67,10 @@ def joined(device: str = "auto") -> Iterator[Processes]:
         return
     if place.type == "cuda":
         torch.cuda.set_device(place)
+    # Before there is a group: imported later, by torch.optim or a norm, its functions keep the group as their default,
+    # and with it threads that outlive Python; now and then they abort the process as it ends.
+    from torch.distributed.nn import functional  # noqa: F401
+
     distributed.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield Processes(rank, size, place)
