@@ -50,7 +50,7 @@ def training_step(name: str) -> Callable[[], None]:
     trainer = Trainer(model, make_optimizer(model, 1e-4), ALONE)
     set_pace(trainer.optimizer, Pace(1e-4, 0.9))
     masks = torch.randint(0, 2, (WINDOWS, SIDE, SIDE))
-    batch = Batch(torch.rand(WINDOWS, 3, SIDE, SIDE), masks, torch.arange(WINDOWS))
+    batch = Batch(torch.rand(WINDOWS, 3, SIDE, SIDE), masks, torch.arange(WINDOWS), torch.zeros(WINDOWS))
 
     def run() -> None:
         trainer.gradient(batch)

@@ -61,7 +61,7 @@ def gradients(
         if isinstance(module, ScaleNorm2d) and not learning:
             module.eval()
     trainer = Trainer(model, make_optimizer(model, 0.0), processes, accumulate=accumulate)
-    _, losses = trainer.gradient(Batch(batch.images.to(dtype), batch.masks, batch.numbers))
+    _, losses = trainer.gradient(batch._replace(images=batch.images.to(dtype)))
     found = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
     running = {name: buffer.clone() for name, buffer in model.named_buffers() if name.endswith(("_mean", "_var"))}
     return found | running | {"head losses": losses}

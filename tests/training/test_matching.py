@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import seunet
-from seunet.data.augment import Augmentation, draw
+from seunet.data.augment import Augmentation, draw, octaves_outside
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
@@ -74,7 +74,7 @@ def test_a_network_without_scales_does_not_take_an_image_for_each() -> None:
 
 def test_the_loss_of_own_windows_is_that_of_each_window_by_its_head() -> None:
     model, (images, masks) = frozen_model(), windows(10)
-    loss, parts = LossOf(model, (1.0, 2.0), own_windows=True)(images, masks, (masks != 255).sum())
+    loss, parts = LossOf(model, (1.0, 2.0), own_windows=True)(images, masks, torch.zeros(10), (masks != 255).sum())
     found = [model(images[n : n + 1])[0, n % 5].softmax(0) for n in range(10)]
     each = [pixel_losses(p, mask, (1.0, 2.0)) for p, mask in zip(found, masks, strict=True)]
     torch.testing.assert_close(loss, torch.cat(each).mean())
@@ -85,7 +85,7 @@ def test_the_loss_of_own_windows_is_that_of_each_window_by_its_head() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_fused_share_is_the_loss_of_what_the_heads_say_together(share: float) -> None:
     model, (images, masks) = frozen_model(), windows(3)
-    loss, _ = LossOf(model, (1.0, 3.0), fused_share=share)(images, masks, (masks != 255).sum())
+    loss, _ = LossOf(model, (1.0, 3.0), fused_share=share)(images, masks, torch.zeros(3), (masks != 255).sum())
     probabilities = model(images).softmax(2)
     fused = pixel_losses(fuse(probabilities, "p_ens"), masks, (1.0, 3.0)).mean()
     heads = torch.stack([pixel_losses(probabilities[:, k], masks, (1.0, 3.0)).mean() for k in range(5)]).mean()
@@ -147,7 +147,7 @@ def test_averaged_weights_follow_the_rule_and_are_what_is_judged() -> None:
     images, masks = windows(3)
     expected: dict[str, Tensor] = {}
     for step in range(4):
-        trainer.gradient(Batch(images.float(), masks, torch.arange(3)))
+        trainer.gradient(Batch(images.float(), masks, torch.arange(3), torch.zeros(3)))
         set_pace(trainer.optimizer, pace=type("Pace", (), {"learning_rate": 0.01, "momentum": 0.9})())
         trainer.update()
         for name, value in model.state_dict().items():
@@ -207,6 +207,42 @@ def test_of_its_windows_a_head_is_shown_a_share_at_any_magnification() -> None:
     assert [two for two, moved in zip(some, foreign, strict=True) if moved] == [
         three for three, moved in zip(none, foreign, strict=True) if moved
     ]
+
+
+def test_far_from_its_own_magnifications_a_head_is_to_be_unsure_and_nearer_between() -> None:
+    model = frozen_model()
+    images, masks = windows(5)
+    misfits = torch.tensor([0.0, 0.5, 1.0, 1.5, 7.0])
+    loss_of = LossOf(model, [1.0, 2.0], own_windows=True, unsure_octaves=1.5)
+    _, found = loss_of(images, masks, misfits, torch.tensor(5 * 13 * 16))
+    probabilities = model(images[None])[0].softmax(1).detach()
+    for head, doubt in enumerate([0, 1 / 3, 2 / 3, 1, 1]):
+        truth = pixel_losses(probabilities[head], masks[head], (1.0, 2.0))
+        unsure = -probabilities[head][:, 3:].log().mean(0).flatten()
+        expected = ((1 - doubt) * truth + doubt * unsure).mean()
+        assert float(found[1 + head]) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_a_window_knows_how_far_it_is_from_the_band_it_was_asked_of(nuclei: Path) -> None:
+    config = tiny_config(nuclei, **OWN)
+    bands = [(0.5, 0.6), (2.0, 3.0)]
+    sources = Sources(config.data, 3, bands, 0.5)
+    augmentation = sources.training.augmentation
+    misfits = []
+    for index in range(len(sources.training)):
+        for band, octaves in enumerate(bands):
+            scale = draw(augmentation, 3, 1, index, octaves, 0.5).scale
+            window = sources.training[1, index, band]
+            assert window.misfit == octaves_outside(scale, octaves)
+            misfits.append(window.misfit)
+    assert min(misfits) == 0
+    assert max(misfits) > 0.5
+    assert sources.training[1, 0].misfit == 0
+
+
+def test_unsureness_without_windows_to_be_unsure_of_is_refused(nuclei: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"`recipe.unsure_octaves` is about windows that are not a head's own"):
+        train_alone(tiny_config(nuclei, **OWN, recipe__unsure_octaves=1.0), tmp_path / "run")
 
 
 def test_foreign_windows_without_own_ones_are_refused(nuclei: Path, tmp_path: Path) -> None:

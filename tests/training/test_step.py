@@ -34,7 +34,7 @@ def batch_of(count: int) -> Batch:
     for number in range(count):
         masks[number, : 2 * number] = 255
     masks[-1] = 255
-    return Batch(torch.rand(count, 3, 16, 16, dtype=torch.float64), masks, torch.arange(count))
+    return Batch(torch.rand(count, 3, 16, 16, dtype=torch.float64), masks, torch.arange(count), torch.zeros(count))
 
 
 def gradient_of(model: ScaleUNet, batch: Batch, accumulate: int) -> dict[str, Tensor]:

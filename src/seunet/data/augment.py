@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,6 +89,16 @@ def draw(
         scale = float(low * (high / low) ** position)  # uniform in octaves
     flips = augmentation.flips
     return Draw(flip_x and flips, flip_y and flips, shift_x, shift_y, scale, crop_x, crop_y, gains, offsets)
+
+
+def octaves_outside(scale: float, band: tuple[float, float]) -> float:
+    """By how many octaves a magnification lies outside a range; 0 inside.
+
+    >>> octaves_outside(0.5, (1.0, 1.5)), octaves_outside(1.2, (1.0, 1.5)), octaves_outside(6.0, (1.0, 1.5))
+    (1.0, 0.0, 2.0)
+    """
+    low, high = band
+    return max(0.0, math.log2(low / scale), math.log2(scale / high))
 
 
 def stain_table(chance: Draw) -> NDArray[np.uint8]:

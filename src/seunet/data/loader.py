@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from seunet.data.augment import NONE, Augmentation, draw, epoch_order, stain_table
+from seunet.data.augment import NONE, Augmentation, draw, epoch_order, octaves_outside, stain_table
 from seunet.data.manifest import SPLITS, Manifest, read_manifest, retiled
 from seunet.data.pixels import PixelStore
 from seunet.errors import InputError, unknown_name
@@ -36,6 +36,8 @@ class Window(NamedTuple):
     image: Tensor
     mask: Tensor
     number: int
+    misfit: float = 0.0
+    """By how many octaves its magnification is outside the band it was asked of."""
 
 
 class EpochSampler(Sampler[tuple[int, int]]):
@@ -135,7 +137,8 @@ class WindowDataset(Dataset[Window]):
         image, mask = image[:: steps[0], :: steps[1]], mask[:: steps[0], :: steps[1]]
         planes = np.ascontiguousarray(image.transpose(2, 0, 1))
         pixels = torch.from_numpy(planes).to(torch.float32).div_(255)
-        return Window(pixels, torch.from_numpy(mask.astype(np.int64)), index)
+        misfit = 0.0 if octaves is None else octaves_outside(chance.scale, octaves)
+        return Window(pixels, torch.from_numpy(mask.astype(np.int64)), index, misfit)
 
 
 def _select(

@@ -45,7 +45,8 @@ def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> lis
         Heading(protocol.title, 1),
         Text(
             f"{metric_name(first)} in percent over {len(first['arguments']['scales'])} test scales from 0.25 to 4, "
-            f"{len(first['data']['images'])} images of the {protocol.split} split; the mean is over the scales. "
+            f"{len(first['data']['images'])} images of the {protocol.split} split, {first['data']['windows']} windows "
+            f"of {first['data']['window_px']} px; the mean is over the scales. "
             "Weights were chosen on held-out training images. Where a model was trained with several seeds: the mean, "
             "and lowest–highest in brackets."
         ),

@@ -28,11 +28,18 @@ def labelled_pixels(target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
 
 
 def scale_loss_sums(
-    logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX, class_weights: Tensor | None = None
+    logits: Tensor,
+    target: Tensor,
+    ignore_index: int = IGNORE_INDEX,
+    class_weights: Tensor | None = None,
+    doubt: Tensor | None = None,
 ) -> Tensor:
     """Σ over the labelled pixels of −w_c log softmax(logits_k)[c], c the target's class, [γ]: parts of a batch add up.
 
     `target` [B, H, W] is that of every scale; [B, γ, H, W] has one for each, as when each was shown another image.
+
+    `doubt` ε [B, γ] from 0 to 1: how unsure a prediction is to be. (1 − ε) · the above − ε · mean_c log softmax[c], of
+    which ε = 1 is least where all classes are equally likely.
     """
     batch, scales, classes, height, width = logits.shape
     if target.shape not in ((batch, height, width), (batch, scales, height, width)):
@@ -48,7 +55,11 @@ def scale_loss_sums(
     losses = cross_entropy(
         logits.flatten(0, 1), each.flatten(0, 1), weight, ignore_index=ignore_index, reduction="none"
     )
-    return losses.view(batch, scales, -1).sum((0, 2))
+    losses = losses.view(batch, scales, -1)
+    if doubt is not None:
+        undecided = (logits.logsumexp(2) - logits.mean(2)).masked_fill(each == ignore_index, 0)
+        losses = torch.lerp(losses, undecided.flatten(2), doubt[..., None])
+    return losses.sum((0, 2))
 
 
 def weighted_loss(losses: Tensor, weights: Tensor) -> Tensor:

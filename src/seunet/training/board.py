@@ -115,7 +115,7 @@ def prediction_picture(model: ScaleUNet, windows: WindowDataset) -> NDArray[np.u
     rows_of_pixels = []
     with torch.inference_mode():
         for index in np.linspace(0, len(windows) - 1, min(PICTURES, len(windows))).astype(int):
-            image, mask, _ = windows[int(index)]
+            image, mask, *_ = windows[int(index)]
             predicted = fuse(model(image[None].to(device)).softmax(2), "p_ens")[0].argmax(0).cpu()
             rgb = (image.permute(1, 2, 0) * 255).round().byte()
             parts = [rgb, _shades(mask, model.classes), _shades(predicted, model.classes)]

@@ -78,6 +78,10 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
         raise InputError(
             "`recipe.foreign_share` is of windows that are not a head's own: set `recipe.first_head_scale`"
         )
+    if config.recipe.unsure_octaves is not None and not config.recipe.foreign_share:
+        raise InputError(
+            "`recipe.unsure_octaves` is about windows that are not a head's own: set `recipe.foreign_share`"
+        )
     return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
 
 
@@ -116,6 +120,7 @@ class Run:
             class_weights=recipe.class_weights,
             own_windows=recipe.first_head_scale is not None,
             fused_share=recipe.fused_share,
+            unsure_octaves=recipe.unsure_octaves,
             average=recipe.average,
             frozen_norms=recipe.frozen_norms,
         )

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from seunet.data.loader import Window
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
@@ -22,11 +23,13 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 
 
 class Batch(NamedTuple):
-    """This process's share of a batch: images [B, 3, H, W], masks [B, H, W], and the numbers of the windows."""
+    """This process's share of a batch: images [B, 3, H, W], masks [B, H, W], the numbers of the windows, and by how
+    many octaves each is outside what its head fits."""
 
     images: Tensor
     masks: Tensor
     numbers: Tensor
+    misfits: Tensor
 
 
 class LossOf(nn.Module):
@@ -40,26 +43,31 @@ class LossOf(nn.Module):
         class_weights: Sequence[float] | None = None,
         own_windows: bool = False,
         fused_share: float = 0.0,
+        unsure_octaves: float | None = None,
     ) -> None:
         super().__init__()
         self.model, self.own_windows, self.fused_share = model, own_windows, fused_share
+        self.unsure_octaves = unsure_octaves
         weights = None if class_weights is None else torch.tensor(class_weights)
         self.register_buffer("class_weights", weights, persistent=False)
 
-    def forward(self, images: Tensor, masks: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
         """L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens), then L and every l_k for the log.
 
         l is Σ over the pixels / `labelled`, which counts those of the whole batch.
         """
+        doubt = None
         if self.own_windows:
             # Window n is for head n mod γ alone: the network runs γ windows where it would run one.
             heads = self.model.heads
             images, masks = (part.view(-1, heads, *part.shape[1:]) for part in (images, masks))
             labelled = labelled / heads
+            if self.unsure_octaves is not None:
+                doubt = (misfits / self.unsure_octaves).clamp(max=1).to(images.dtype).view(-1, heads)
         logits = self.model(images)
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights) / labelled
+        head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt) / labelled
         loss = weighted_loss(head_losses, self.model.head_weights())
         if self.fused_share:
             fused = fuse(logits.softmax(2), "p_ens").clamp(min=torch.finfo(logits.dtype).eps).log()
@@ -83,6 +91,7 @@ class Trainer:
         class_weights: Sequence[float] | None = None,
         own_windows: bool = False,
         fused_share: float = 0.0,
+        unsure_octaves: float | None = None,
         average: float | None = None,
         frozen_norms: bool = False,
     ) -> None:
@@ -91,7 +100,8 @@ class Trainer:
         self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
         self.averaged = None if average is None else _running_mean(model, average)
-        loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share).to(processes.device)
+        loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share, unsure_octaves)
+        loss_of = loss_of.to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
 
     def begin_step(self) -> ScaleUNet:
@@ -111,9 +121,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         labelled = self.processes.total(labelled_pixels(batch.masks)).clamp(min=1)
         losses = torch.zeros(1 + self.model.heads, device=batch.images.device)
-        for last, images, masks in _parts(batch, self.accumulate):
+        for last, part in _parts(batch, self.accumulate):
             with self._exchange(last), self._precision():
-                loss, parts = self._loss_of(images, masks, labelled)
+                loss, parts = self._loss_of(part.images, part.masks, part.misfits, labelled)
             # DistributedDataParallel averages the gradients; the sum is wanted.
             with self._exchange(last):
                 self.scaler.scale(loss * self.processes.size).backward()
@@ -161,17 +171,17 @@ def _running_mean(model: ScaleUNet, beta: float) -> AveragedModel:
     return AveragedModel(model, multi_avg_fn=rule, use_buffers=True)
 
 
-def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Tensor, Tensor]]:
+def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Batch]]:
     size = -(-len(batch.images) // count)
     for start in range(0, len(batch.images), size):
         stop = start + size
-        yield stop >= len(batch.images), batch.images[start:stop], batch.masks[start:stop]
+        yield stop >= len(batch.images), Batch(*(part[start:stop] for part in batch))
 
 
-def collate(windows: Sequence[tuple[Tensor, Tensor, int]]) -> Batch:
+def collate(windows: Sequence[Window]) -> Batch:
     """Windows side by side; a function of the module so that worker processes can find it."""
-    images, masks, numbers = zip(*windows, strict=True)
-    return Batch(torch.stack(images), torch.stack(masks), torch.tensor(numbers))
+    images, masks, numbers, misfits = zip(*windows, strict=True)
+    return Batch(torch.stack(images), torch.stack(masks), torch.tensor(numbers), torch.tensor(misfits))
 
 
 def out_of_memory(error: BaseException) -> bool:

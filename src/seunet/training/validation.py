@@ -27,7 +27,7 @@ def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, bat
     model.eval()
     try:
         with torch.inference_mode():
-            for images, masks, _ in DataLoader(mine, batch, collate_fn=collate, generator=torch.Generator()):
+            for images, masks, *_ in DataLoader(mine, batch, collate_fn=collate, generator=torch.Generator()):
                 probabilities = model(images.to(processes.device)).softmax(2)
                 counts += _counts(probabilities, masks.to(processes.device)).cpu()
     finally:
