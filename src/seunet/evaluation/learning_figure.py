@@ -33,10 +33,10 @@ def training_curves(logs: Mapping[str, Path], fusion: str = "p_ens") -> Figure:
         right.plot(at, [row["validation"][fusion] for row in validations], color=color, label=name, linewidth=1.8)
     left.set_ylabel(f"loss, mean of {SMOOTHED_OVER} steps")
     left.set_ylim(bottom=0)
+    left.legend(frameon=False)  # the colours are those of both; on the right the lines are everywhere
     right.set_ylabel("IoU on held-out images")
     for panel in (left, right):
         panel.set_xlabel("step")
-        panel.legend(frameon=False)
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)
     return figure
