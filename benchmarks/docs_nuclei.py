@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.nuclei import KEPT, SHIPPED, ious, kept
+from benchmarks.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.record import ROOT
 from benchmarks.tables import table
 from benchmarks.training_runs import facts
@@ -55,23 +55,26 @@ def scale_table(report_name: str) -> str:
 
 def model_facts() -> str:
     """What the card in config.json and the log of the run say."""
-    model, run = load(SHIPPED), facts(KEPT / "run")
+    model, stages = load(SHIPPED), [facts(stage) for stage in STAGES]
     card = model.card
     assert card is not None
     assert card.matched_head is not None
-    ended = run["last"]["validation"]
+    ended = stages[-1]["last"]["validation"]
+    steps = " + ".join(f"{stage['steps']:,}" for stage in stages)
+    minutes = " + ".join(f"{stage['cpu_seconds'] / 60:.0f}" for stage in stages)
     rows = [
         ("classes", ", ".join(card.class_names)),
         ("µm per pixel it learnt at", f"{card.mpp:g}"),
         ("parameters", f"{sum(parameter.numel() for parameter in model.parameters()):,}"),
         ("trained on", card.trained_on),
         ("licence of the data", card.licence),
-        ("steps, processor time", f"{run['steps']:,}, {run['cpu_seconds'] / 60:.0f} min"),
+        ("steps of the two stages, processor time", f"{steps}, {minutes} min"),
         (
             "IoU on the held-out windows",
             f"{ended['heads'][card.matched_head - 1]:.4f} by head {card.matched_head}, {ended['p_ens']:.4f} by P_Ens",
         ),
         ("head that is enough where the scale is known", card.matched_head),
+        ("fusion where it is not", {"mean": "mean of heads", "p_dist": "P_Dist", "p_ens": "P_Ens"}[card.blind_fusion]),
         ("filters are scaled for s from … to …", f"{card.told_range[0]:.3g} to {card.told_range[1]:.3g}"),
         ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
     ]

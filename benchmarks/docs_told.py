@@ -42,15 +42,15 @@ def told_or_not(split: str) -> str:
 
 
 def _verdict(found: dict[str, Any]) -> str:
-    mean = {(row["model"], row["way"], row["how"]): 100 * row["mean"] for row in found["rows"]}
-    ours = {way: mean.get(("SEUNet", way, "matched head"), mean["SEUNet", way, "p_ens"]) for way in WAYS}
+    ours = {way: 100 * as_segment_uses_it(found, "SEUNet", way)["mean"] for way in WAYS}
     text = (
-        "SEUNet as `segment` uses it (P_Ens where told nothing, else the matched head): estimated is "
+        f"SEUNet as `segment` uses it ({HOWS[found['blind_fusion']]} where told nothing, else the matched head): "
+        "estimated is "
         f"{_points(ours['estimated'] - ours['known'])} told, and "
         f"{_points(ours['estimated'] - ours['blind'])} told nothing."
     )
     if "UNet" in found["models"]:
-        theirs = {way: mean["UNet", way, "prediction"] for way in WAYS}
+        theirs = {way: 100 * as_segment_uses_it(found, "UNet", way)["mean"] for way in WAYS}
         text += (
             f" The plain UNet with the estimated scale is {_points(theirs['estimated'] - theirs['blind'])} itself told "
             f"nothing and {_points(theirs['estimated'] - ours['estimated'])} the SEUNet with the estimated scale; told "
@@ -143,11 +143,11 @@ def calibration() -> str:
 
 
 def as_segment_uses_it(found: dict[str, Any], name: str, way: str) -> dict[str, Any]:
-    """The row of a model and way that `seunet segment` computes: one head where the scale is known, else P_Ens."""
+    """The row of a model and way that `seunet segment` computes: one head where the scale is known, else a fusion."""
     rows: dict[str, dict[str, Any]] = {
         row["how"]: row for row in found["rows"] if (row["model"], row["way"]) == (name, way)
     }
-    return next(rows[how] for how in ("matched head", "p_ens", "prediction") if how in rows)
+    return next(rows[how] for how in ("matched head", found["blind_fusion"], "prediction") if how in rows)
 
 
 def in_short() -> str:

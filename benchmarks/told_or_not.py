@@ -26,7 +26,7 @@ from seunet.evaluation.scales import TEST_SCALES, parsed_scales
 from seunet.maths.fusion import CALIBRATED
 from seunet.models.files import load
 from seunet.models.scale_files import load_estimator
-from seunet.models.scale_use import known_fusions
+from seunet.models.scale_use import AUTO, fusion_of, known_fusions
 from seunet.models.skeleton import ScaleUNet
 
 NAME = "told_or_not"
@@ -65,7 +65,9 @@ def estimate_errors(report: dict[str, Any]) -> dict[str, Any]:
     return {"asked": asked, "answered": len(factors), "median_factor": round(median(factors), 3) if factors else None}
 
 
-def section(reports: dict[str, dict[str, Any]], heads: dict[str, str | None], arguments: Any) -> dict[str, Any]:
+def section(
+    reports: dict[str, dict[str, Any]], heads: dict[str, str | None], blind_fusion: str, arguments: Any
+) -> dict[str, Any]:
     """What is kept of the reports of one split."""
     first = next(iter(reports.values()))
     data = first["data"]
@@ -81,6 +83,7 @@ def section(reports: dict[str, dict[str, Any]], heads: dict[str, str | None], ar
             name: {"weights_sha256": report["model"]["weights_sha256"], "parameters": report["model"]["parameters"]}
             for name, report in reports.items()
         },
+        "blind_fusion": blind_fusion,
         "estimates": {name: estimate_errors(report) for name, report in reports.items()},
         "rows": [row for name, report in reports.items() for row in chosen_rows(report, name, heads[name])],
         "seconds": {name: round(report["clock"]["seconds"]) for name, report in reports.items()},
@@ -134,7 +137,9 @@ def main(given: Sequence[str] | None = None) -> None:
     heads = {name: matched_head(model) for name, (model, _) in models.items()}
     if arguments.head is not None:
         heads["SEUNet"] = f"head {arguments.head}"
-    write_results(NAME, {"splits": sections() | {arguments.split: section(reports, heads, arguments)}})
+    blind_fusion = str(fusion_of(models["SEUNet"][0], AUTO, scale_known=False))
+    found = section(reports, heads, blind_fusion, arguments)
+    write_results(NAME, {"splits": sections() | {arguments.split: found}})
 
 
 if __name__ == "__main__":

@@ -67,7 +67,10 @@ def keep(run: Path, place: Path) -> None:
         with atomic_path(place / name) as part:
             shutil.copyfile(run / name, part)
     config = yaml.safe_load((run / "config.yaml").read_text())
-    config["data"]["root"] = f"prepared/{Path(config['data']['root']).name}"  # not where it lay on one machine
+    # Not where things lay on one machine.
+    config["data"]["root"] = f"prepared/{Path(config['data']['root']).name}"
+    if config.get("start") is not None and Path(config["start"]).is_absolute():
+        config["start"] = Path("runs", *Path(config["start"]).parts[-2:]).as_posix()
     write_text(place / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
 
 

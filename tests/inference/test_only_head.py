@@ -50,6 +50,14 @@ def test_with_an_unknown_scale_or_no_matched_head_all_heads_are_fused() -> None:
     assert not np.allclose(fused, seunet.segment(PIXELS, model_with(2), mpp=0.25).probabilities, atol=1e-3)
 
 
+@pytest.mark.parametrize("fusion", ["mean", "p_dist", "p_ens"])
+def test_where_the_scale_is_not_known_the_card_says_how_heads_are_fused(fusion: str) -> None:
+    model = model_with(2)
+    asked = seunet.segment(PIXELS, model, scale="native", fusion=fusion).probabilities
+    model.card = model.card.model_copy(update={"blind_fusion": fusion})
+    assert (seunet.segment(PIXELS, model, scale="native").probabilities == asked).all()
+
+
 def test_one_head_is_a_network_of_its_own_with_its_own_reach_and_sigma() -> None:
     model = model_with(2)
     whole, alone = HeadwiseNetwork(model), HeadwiseNetwork(model, only_head=1)

@@ -34,7 +34,7 @@ FUSION = typer.Option(
     "auto",
     "--fusion",
     metavar="auto|mean|p_dist|p_ens|calibrated",
-    help="How the heads become one prediction. auto: the head that fits alone where the scale is known, else p_ens.",
+    help="How the heads become one prediction. auto: one head where the scale is known, else as the card says.",
 )
 TILE = typer.Option(None, "--tile-size", metavar="PX", help="Changes memory and speed, not the result.")
 TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip the glass of slides.")

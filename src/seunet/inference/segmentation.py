@@ -76,7 +76,8 @@ def segment(
         scale: "auto" goes by `mpp`, else by what is estimated from the pixels, and where that cannot be told the heads
             carry the scale; "told" goes by `mpp` alone; "native" leaves pixels and filters as they are.
         fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
-            has a calibration.  "auto" computes the head that fits alone where the scale is known, else "p_ens".
+            has a calibration.  "auto" computes the head that fits alone where the scale is known, else what the card
+            says, else "p_ens".
         tile_px: the side of the tiles that are computed at a time; it changes no result.
         tissue: whether to leave glass out (images of more than 4 million pixels).
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from seunet.limits import MPP_RANGE
@@ -46,6 +48,8 @@ class ModelCard(BaseModel):
     """Relative scales s at which σ × s was measured to do better than other ways (docs/results)."""
     matched_head: int | None = Field(default=None, ge=1)
     """The head whose filters fit the images it learnt from, counted from 1: where the scale is known, it is enough."""
+    blind_fusion: Literal["mean", "p_dist", "p_ens"] = "p_ens"
+    """How its heads become one prediction where the scale is not known."""
     calibration: HeadCalibration | None = None
     """For `--fusion calibrated`."""
     trained_on: str = ""

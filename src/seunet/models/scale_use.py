@@ -30,7 +30,7 @@ def model_mpp(model: ScaleUNet) -> float | None:
 
 
 AUTO: Final = "auto"
-"""The matched head alone where the scale is known and the card names one, P_Ens of all heads otherwise."""
+"""The matched head alone where the scale is known and the card names one, else the card's fusion of all heads."""
 
 
 def only_head(model: ScaleUNet, fusion: str, scale_known: bool) -> int | None:
@@ -53,7 +53,7 @@ def known_fusions(model: ScaleUNet) -> tuple[str, ...]:
 def fusion_of(model: ScaleUNet, name: str, scale_known: bool) -> Fusion:
     """The fusion of that name; a calibrated one believes other heads where the scale is known."""
     if name == AUTO:
-        return "p_ens"
+        return "p_ens" if model.card is None else model.card.blind_fusion
     if name != CALIBRATED:
         if name not in FUSIONS:
             raise unknown_name("fusion", name, known_fusions(model))
