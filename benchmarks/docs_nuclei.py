@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from benchmarks.nuclei import KEPT, SHIPPED, STAGES, ious, kept
@@ -51,6 +52,30 @@ def scale_table(report_name: str) -> str:
     data = report["data"]
     windows = f"{len(data['images'])} images, {data['windows']} windows of {data['window_px']} px"
     return f"{table(header, rows)}\n\n{windows}; {cost} at commit {commits}."
+
+
+TRIALS = ROOT / "docs" / "results" / "trials"
+STAGE_REPORTS = {
+    "first stage": STAGES[0] / "held-out.json",
+    "then 760 steps, 3 of 10 windows foreign, to be right": TRIALS / "nuclei-foreign-share" / "held-out.json",
+    "then 304 steps, 4 of 10 foreign, to be unsure": TRIALS / "nuclei-unsure" / "held-out.json",
+    "then 760 steps, 1 of 4 foreign, to be unsure": TRIALS / "nuclei-unsure-760" / "held-out.json",
+    "**then 1,900 steps, 1 of 4 foreign, to be unsure: `nuclei`**": KEPT / "held-out.json",
+}
+STAGE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+STAGE_ROWS = {"P_Dist": ("blind", "p_dist"), "P_Ens": ("blind", "p_ens"), "head 2, image resized": ("oracle", "head 2")}
+
+
+def stage_table() -> str:
+    """What each second stage gains blind, and what the head that fits the images pays for it."""
+    rows = []
+    for title, path in STAGE_REPORTS.items():
+        report = json.loads(path.read_text())
+        for name, (way, row) in STAGE_ROWS.items():
+            found = ious(report, way, row)
+            values = [f"{100 * found[scale]:.1f}" if scale in found else "–" for scale in STAGE_SCALES]
+            rows.append([title if name == "P_Dist" else "", name, *values])
+    return table(["IoU, %, held-out images, at s =", "", *map(scale_label, STAGE_SCALES)], rows)
 
 
 def model_facts() -> str:
@@ -112,5 +137,6 @@ def card_blocks() -> Blocks:
 
 
 BLOCKS: dict[str, Blocks] = {CARD: card_blocks()} if (SHIPPED / "config.json").is_file() else {}
+BLOCKS["docs/decisions/0031-each-head-at-its-own-magnification.md"] = {"stages": stage_table}
 if (KEPT / "evaluation-speed.json").is_file():
     BLOCKS["docs/evaluate.md"] = {"cost": evaluation_speed}

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from benchmarks.nuclei import STAGES as NUCLEI_STAGES
 from benchmarks.record import RESULTS
 from benchmarks.tables import results, source, table
+from benchmarks.told_or_not import UNET_RUN
+from benchmarks.training_runs import KEPT, facts
 from seunet.evaluation.scales import scale_label
 
+UNET_FIRST_RUN = KEPT / "unet"
 WAYS = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
 HOWS = {"p_ens": "P_Ens", "p_dist": "P_Dist", "mean": "mean of heads", "prediction": ""}
 
@@ -39,6 +43,21 @@ def told_or_not(split: str) -> str:
     estimate = f"{answers}, off by × {off['median_factor']:.2f} in the median"
     made = f"`{report['command']}` at commit `{found['commit'][:12]}`."
     return f"{table(header, rows)}\n\n{_verdict(found)}\n\n{windows}; {estimate}. Weights: {weights}. {made}"
+
+
+def trainings() -> str:
+    """What each of the two models of the test table was trained for."""
+    header = ["", "steps", "windows of 192 px", "processor time"]
+    stages = {"SEUNet": NUCLEI_STAGES, "UNet": (UNET_FIRST_RUN, UNET_RUN)}
+    rows = []
+    for name, runs in stages.items():
+        found = [facts(run) for run in runs]
+        windows = sum(run["steps"] * run["config"]["recipe"]["batch"] for run in found)
+        steps = " + ".join(f"{run['steps']:,}" for run in found)
+        minutes = [run["cpu_seconds"] / 60 for run in found]
+        time = f"{' + '.join(f'{each:.0f}' for each in minutes)} = {sum(minutes):.0f} min"
+        rows.append([name, steps, f"{windows:,}", time])
+    return table(header, rows)
 
 
 def _verdict(found: dict[str, Any]) -> str:
@@ -168,7 +187,7 @@ def in_short() -> str:
 
 
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "docs/results/told-or-not.md": {"test": partial(told_or_not, "test")},
+    "docs/results/told-or-not.md": {"test": partial(told_or_not, "test"), "trainings": trainings},
     "docs/decisions/0051-told-or-not.md": {"calibration": calibration},
 }
 SCALE_BLOCKS = {"conflict": conflict, "cost-of-asking": cost}

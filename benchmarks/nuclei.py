@@ -1,12 +1,12 @@
 r"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
 
-    seunet train configs/nuclei.yaml -o runs/nuclei
+    seunet train configs/nuclei.yaml -o runs/nuclei-first-stage
     seunet train configs/nuclei-second-stage.yaml -o RUN
     python -m benchmarks.nuclei --export RUN MODEL   # the weights the run ended with
     seunet evaluate MODEL prepared/monuseg -o HELD_OUT --split train --images NAMES --tiles 500,500,4 --told --oracle
     python -m benchmarks.nuclei --ship RUN HELD_OUT
     python -m benchmarks.calibrate_heads prepared/monuseg --images NAMES --write
-    python -m benchmarks.told_or_not prepared/monuseg -o TOLD --unet UNET --tiles 500,500,4
+    python -m benchmarks.told_or_not prepared/monuseg -o TOLD --unet UNET_RUN --tiles 500,500,4
     python -m benchmarks.nuclei --test TOLD/seunet
     python -m benchmarks.docs
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 from pathlib import Path
 from statistics import fmean
@@ -52,20 +53,21 @@ def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
 
 
 def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
-    """The scales around 1 at which scaling the filters is as good as resampling the image."""
+    """The scales around 1 at which scaling the filters is as good as resampling the image.
+
+    A scale between two measured ones is taken as the nearer of them: the range ends half way to the first that is worse.
+    """
     head = f"head {matched_head(held_out)}"
     told, resampled = ious(held_out, "told", head), ious(held_out, "oracle", head)
-    good = [scale for scale in told if told[scale] >= resampled[scale] - TOLERANCE]
-    low = high = 1.0
-    for scale in sorted((scale for scale in told if scale < 1), reverse=True):
-        if scale not in good:
-            break
-        low = scale
-    for scale in sorted(scale for scale in told if scale > 1):
-        if scale not in good:
-            break
-        high = scale
-    return low, high
+    scales = sorted(told)
+    good = [told[scale] >= resampled[scale] - TOLERANCE for scale in scales]
+    first = last = scales.index(1.0)
+    while first > 0 and good[first - 1]:
+        first -= 1
+    while last < len(scales) - 1 and good[last + 1]:
+        last += 1
+    below, above = scales[max(first - 1, 0)], scales[min(last + 1, len(scales) - 1)]
+    return round(math.sqrt(scales[first] * below), 3), round(math.sqrt(scales[last] * above), 3)
 
 
 def matched_head(held_out: dict[str, Any]) -> int:

@@ -1,11 +1,11 @@
 r"""What is lost when nobody says the magnification: blind, estimated from the pixels, told; and a plain UNet likewise.
 
-    python -m benchmarks.told_or_not PREPARED -o OUT --unet MODEL [--model nuclei] [--split test] [--tiles 500,500,4]
-    python -m benchmarks.told_or_not PREPARED -o OUT --unet MODEL --split train --images NAME,… --estimator FOLDER
+    python -m benchmarks.told_or_not PREPARED -o OUT --unet RUN [--model nuclei] [--split test] [--tiles 500,500,4]
+    python -m benchmarks.told_or_not PREPARED -o OUT --unet RUN --split train --images NAME,… --estimator FOLDER
 
 The second on held-out training images, with an estimator that never saw them (`benchmarks.fit_scale --without`).
 Each model is evaluated into a folder of OUT, and an interrupted command goes on.  Writes the section of the split in
-benchmarks/results/told_or_not.json.
+benchmarks/results/told_or_not.json, and keeps the log of the UNet's RUN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.record import RESULTS, commit, write_results
+from benchmarks.record import RESULTS, ROOT, commit, write_results
+from benchmarks.training_runs import keep
 from seunet.cli.evaluate import names, tile_sizes
 from seunet.evaluation.evaluate import Settings, evaluate
 from seunet.evaluation.scales import TEST_SCALES, parsed_scales
@@ -30,6 +31,7 @@ from seunet.models.scale_use import AUTO, fusion_of, known_fusions
 from seunet.models.skeleton import ScaleUNet
 
 NAME = "told_or_not"
+UNET_RUN = ROOT / "docs" / "results" / "told-or-not" / "unet-second-stage"
 SEUNET_WAYS = ("blind", "known", "estimated")
 UNET_WAYS = ("blind", "known", "estimated")
 TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
@@ -113,7 +115,8 @@ def main(given: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
     if arguments.unet is not None:
-        models["UNet"] = (load(arguments.unet), UNET_WAYS)
+        keep(arguments.unet, UNET_RUN)
+        models["UNet"] = (load(arguments.unet / "model"), UNET_WAYS)
     reports = {}
     for name, (model, ways) in models.items():
         settings = Settings(
