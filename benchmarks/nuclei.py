@@ -55,7 +55,7 @@ def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
 def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
     """The scales around 1 at which scaling the filters is as good as resampling the image.
 
-    A scale between two measured ones is taken as the nearer of them: the range ends half way to the first that is worse.
+    A scale between two measured ones counts as the nearer: the range ends half way to the first that is worse.
     """
     head = f"head {matched_head(held_out)}"
     told, resampled = ious(held_out, "told", head), ious(held_out, "oracle", head)
