@@ -116,6 +116,24 @@ def coverage() -> str:
     return f"{table(header, rows)}\n\n{misses} {_pooled(report)} {source(report)}"
 
 
+def promises() -> str:
+    """Promised and kept, at several levels."""
+    report = results("scale_calibration")
+    images = report["test_images"]
+    header = ["interval promises", f"covers, {images} test images", "with limits of left-out patients"]
+    header += ["covers, training images, organ left out", f"one standard error of {images} images"]
+    shares = ("test_limits_of_organs", "test_limits_of_patients", "training_organs_left_out")
+    rows = [
+        (
+            f"{100 * row['level']:.0f} %",
+            *(f"{100 * row[name]:.1f} %" for name in shares),
+            f"± {100 * (row['level'] * (1 - row['level']) / images) ** 0.5:.0f} %",
+        )
+        for row in report["rows"]
+    ]
+    return f"{table(header, rows)}\n\n{source(report)}"
+
+
 def _pooled(report: dict[str, Any]) -> str:
     """Training images that were left out and the test images together: more draws than either."""
     left_out = report["coverage"]["organs, by distance"]["whole images"]["covered"]
@@ -190,5 +208,5 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/results/told-or-not.md": {"test": partial(told_or_not, "test"), "trainings": trainings},
     "docs/decisions/0051-told-or-not.md": {"calibration": calibration},
 }
-SCALE_BLOCKS = {"conflict": conflict, "cost-of-asking": cost}
+SCALE_BLOCKS = {"conflict": conflict, "cost-of-asking": cost, "promises": promises}
 """Those of docs/scale.md, which has others too."""

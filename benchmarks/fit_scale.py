@@ -98,9 +98,9 @@ def observed(name: str, pixels: NDArray[np.uint8]) -> Observed:
     """The image whole at nine scales, and parts of it changed in many ways."""
     rows: list[tuple[Region, float, int, bool]] = []
     for number, scale in enumerate(PLAIN_SCALES):
-        rows += [(region, scale, number, True) for region in _regions(scaled(pixels, scale))]
+        rows += [(region, scale, number, True) for region in regions_of(scaled(pixels, scale))]
     for number, sample in enumerate(varied(name, pixels, VARIED)):
-        rows += [(region, sample.scale, 1000 + number, False) for region in _regions(sample.pixels)]
+        rows += [(region, sample.scale, 1000 + number, False) for region in regions_of(sample.pixels)]
     regions = [row[0] for row in rows]
     return Observed(
         name,
@@ -111,7 +111,8 @@ def observed(name: str, pixels: NDArray[np.uint8]) -> Observed:
     )
 
 
-def _regions(pixels: NDArray[np.uint8]) -> list[Region]:
+def regions_of(pixels: NDArray[np.uint8]) -> list[Region]:
+    """What the estimator looks at."""
     boxes = spread_boxes(*pixels.shape[:2])
     return [observe(pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px]) for box in boxes]
 
@@ -168,25 +169,25 @@ def left_out(images: list[Observed], group: Callable[[str], str]) -> list[LeftOu
     return result
 
 
-def limits_of(samples: list[LeftOut]) -> Limits:
-    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers 90 % of errors."""
+def limits_of(samples: list[LeftOut], coverage: float = COVERAGE) -> Limits:
+    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers the errors."""
     far = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
     place = np.log2([sample.distance for sample in samples])
-    factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH)
+    factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH, coverage)
     return Limits(round(far, 1), factors)
 
 
 def covering_factors(
-    samples: list[LeftOut], place: FloatArray, knots: tuple[float, ...], reach: float
+    samples: list[LeftOut], place: FloatArray, knots: tuple[float, ...], reach: float, coverage: float = COVERAGE
 ) -> tuple[float, ...]:
-    """What multiple of its width covers 90 % of the errors of samples whose `place` is near each knot."""
+    """What multiple of its width covers that share of the errors of samples whose `place` is near each knot."""
     score = np.array([abs(sample.error) / sample.width for sample in samples])
     order = np.argsort(score)
     factors = []
     for knot in knots:
         near = np.exp(-0.5 * ((place[order] - knot) / reach) ** 2)
         covered = np.cumsum(near) / near.sum()
-        factors.append(round(float(score[order][np.searchsorted(covered, COVERAGE)]), 3))
+        factors.append(round(float(score[order][np.searchsorted(covered, coverage)]), 3))
     return tuple(factors)
 
 

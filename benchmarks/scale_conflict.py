@@ -69,10 +69,10 @@ def folds(images: list[Observed], group: Callable[[str], str]) -> list[Fold]:
 
 def limits_without(every: list[Fold], held: str) -> Limits:
     """Learnt from the left-out samples of all others."""
-    return limits_of(_samples_without(every, held))
+    return limits_of(samples_without(every, held))
 
 
-def _samples_without(every: list[Fold], held: str) -> list[LeftOut]:
+def samples_without(every: list[Fold], held: str) -> list[LeftOut]:
     return [sample for fold in every if fold.held != held for sample in fold.samples]
 
 
@@ -91,7 +91,7 @@ def half_intervals_by_scale(learnt: list[LeftOut], asked: list[LeftOut]) -> Floa
 def coverage(every: list[Fold], half_intervals: HalfIntervals) -> dict[str, dict[str, float]]:
     """Of samples whose limits never saw them either: of whole images, of changed parts; near the templates and far."""
     samples = [sample for fold in every for sample in fold.samples]
-    halves = np.concatenate([half_intervals(_samples_without(every, fold.held), fold.samples) for fold in every])
+    halves = np.concatenate([half_intervals(samples_without(every, fold.held), fold.samples) for fold in every])
     errors = np.abs([sample.error for sample in samples])
     distances = np.array([sample.distance for sample in samples])
     plain = np.array([sample.plain for sample in samples])
