@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
 
 from benchmarks.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.record import ROOT
-from benchmarks.tables import table
+from benchmarks.tables import results, source, table
 from benchmarks.training_runs import facts
-from seunet.evaluation.scales import scale_label
+from seunet.evaluation.scales import TEST_SCALES, scale_label
 from seunet.models.files import load
 from seunet.models.gaussian import SEUNet
 
@@ -66,16 +68,35 @@ STAGE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 STAGE_ROWS = {"P_Dist": ("blind", "p_dist"), "P_Ens": ("blind", "p_ens"), "head 2, image resized": ("oracle", "head 2")}
 
 
-def stage_table() -> str:
-    """What each second stage gains blind, and what the head that fits the images pays for it."""
+TEST_REPORTS = {"first stage": STAGES[0] / "test.json", "both stages": KEPT / "test.json"}
+TEST_ROWS = {
+    "told nothing, P_Dist": ("blind", "p_dist"),
+    "told nothing, P_Ens": ("blind", "p_ens"),
+    "scale estimated, head 2": ("estimated", "head 2"),
+    "told the scale, head 2": ("known", "head 2"),
+}
+
+
+def stage_table(reports: dict[str, Path], chosen: dict[str, tuple[str, str]], images: str) -> str:
+    """What second stages gain blind, and what the head that fits the images pays for it."""
     rows = []
-    for title, path in STAGE_REPORTS.items():
+    for title, path in reports.items():
         report = json.loads(path.read_text())
-        for name, (way, row) in STAGE_ROWS.items():
+        for number, (name, (way, row)) in enumerate(chosen.items()):
             found = ious(report, way, row)
             values = [f"{100 * found[scale]:.1f}" if scale in found else "–" for scale in STAGE_SCALES]
-            rows.append([title if name == "P_Dist" else "", name, *values])
-    return table(["IoU, %, held-out images, at s =", "", *map(scale_label, STAGE_SCALES)], rows)
+            whole = f"{100 * fmean(found.values()):.2f}" if len(found) == len(TEST_SCALES) else "–"
+            rows.append(["" if number else title, name, *values, whole])
+    header = [f"IoU, %, {images} images, at s =", "", *map(scale_label, STAGE_SCALES), f"mean of {len(TEST_SCALES)}"]
+    return table(header, rows)
+
+
+def whole_images() -> str:
+    report = results("geojson_scores")
+    return (
+        f"The {report['images']} whole images at s = 1, P_Ens, told nothing: "
+        f"**{100 * report['iou_of_evaluate']['whole']:.2f}**. {source(report)}"
+    )
 
 
 def model_facts() -> str:
@@ -133,10 +154,14 @@ Blocks = dict[str, Callable[[], str]]
 
 def card_blocks() -> Blocks:
     tables: Blocks = {"facts": model_facts, "held-out": lambda: scale_table("held-out"), "sigmas": sigma_table}
-    return tables | ({"test": lambda: scale_table("test")} if (KEPT / "test.json").is_file() else {})
+    tested: Blocks = {"test": lambda: scale_table("test"), "whole": whole_images}
+    return tables | (tested if (KEPT / "test.json").is_file() else {})
 
 
 BLOCKS: dict[str, Blocks] = {CARD: card_blocks()} if (SHIPPED / "config.json").is_file() else {}
-BLOCKS["docs/decisions/0031-each-head-at-its-own-magnification.md"] = {"stages": stage_table}
+BLOCKS["docs/decisions/0031-each-head-at-its-own-magnification.md"] = {
+    "stages": lambda: stage_table(STAGE_REPORTS, STAGE_ROWS, "held-out"),
+    "stages-test": lambda: stage_table(TEST_REPORTS, TEST_ROWS, "test"),
+}
 if (KEPT / "evaluation-speed.json").is_file():
     BLOCKS["docs/evaluate.md"] = {"cost": evaluation_speed}
