@@ -27,7 +27,7 @@ def main() -> None:
     """Segment the picture and put its overlay and its heads beside each other."""
     source = Path(skimage.__file__).parent / "data" / "ihc.png"
     with tempfile.TemporaryDirectory() as out:
-        ran = run_seunet("segment", source, "-o", out, "--fusion", "p_ens", "--no-progress")
+        ran = run_seunet("segment", source, "-o", out, "--fusion", "p_dist", "--no-progress")
         if ran.code:
             raise SystemExit(ran.err)
         pictures = [_pixels(Path(out) / "ihc" / name) for name in ("overlay.png", "heads.png")]

@@ -240,6 +240,12 @@ def test_several_models_share_a_figure(document: dict[str, Any]) -> None:
         rival_curves([document, other])
 
 
+def test_no_two_of_many_models_look_alike(document: dict[str, Any]) -> None:
+    curves = rival_curves([document] * 12, [str(number) for number in range(12)])
+    lines = curves_figure(curves, "IoU", "title").axes[0].lines[:12]
+    assert len({(line.get_color(), line.get_linestyle(), line.get_marker()) for line in lines}) == 12
+
+
 def test_a_panel_shows_classes_in_their_colours_and_the_best_prediction_in_bold() -> None:
     codes = torch.tensor([[0, 1], [1, 255]])
     colors = [(0, 0, 0), (255, 214, 64)]

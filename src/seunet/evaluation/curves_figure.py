@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seunet.errors import InputError, unknown_name
 from seunet.evaluation.drawing import COLORS, QUIET, new_figure, open_frame, scale_axis, shades
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH_PX, HEIGHT_PX = 1600, 960
+MARKERS: Final = "osD^v"
+"""A curve that looks like one before it has the next: there are eight colours and may be more curves."""
 
 
 class Curve(NamedTuple):
@@ -82,7 +85,10 @@ def curves_figure(curves: Sequence[Curve], metric: str, title: str) -> Figure:
     """IoU against test scale, named with the mean over the scales."""
     figure = new_figure(WIDTH_PX, HEIGHT_PX)
     axis = figure.add_subplot()
+    alike: Counter[tuple[Any, str]] = Counter()
     for curve in curves:
+        marker = MARKERS[alike[curve.color, curve.style] % len(MARKERS)]
+        alike[curve.color, curve.style] += 1
         values = [float("nan") if iou is None else 100 * iou for iou in curve.ious]
         axis.plot(
             curve.scales,
@@ -90,8 +96,8 @@ def curves_figure(curves: Sequence[Curve], metric: str, title: str) -> Figure:
             curve.style,
             color=curve.color,
             linewidth=curve.width,
-            marker="o",
-            markersize=2 + curve.width,
+            marker=marker,
+            markersize=(2 if marker == "o" else 5) + curve.width,
             label=f"{curve.label}  ({sum(values) / len(values):.1f})",
         )
     longest = max((curve.scales for curve in curves), key=len)
