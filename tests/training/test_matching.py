@@ -194,6 +194,15 @@ def test_a_run_can_begin_with_the_averaged_weights_another_ended_with(nuclei: Pa
     assert not torch.equal(kept["average/module.head.convolution.weight"], kept["model/head.convolution.weight"])
 
 
+def test_a_first_stage_that_is_not_there_is_one_line_about_start(nuclei: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "first" / "last.safetensors"
+    with pytest.raises(InputError) as error:
+        train_alone(tiny_config(nuclei, start=str(missing)), tmp_path / "second")
+    assert (
+        str(error.value) == f"`start` (={missing}): no such checkpoint; make the run it is of first, or give its path"
+    )
+
+
 def test_of_its_windows_a_head_is_shown_a_share_at_any_magnification() -> None:
     augmentation = Augmentation(scale_range=(0.25, 4.0))
     band = (1.0, 1.1)
