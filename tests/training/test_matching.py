@@ -198,9 +198,7 @@ def test_a_first_stage_that_is_not_there_is_one_line_about_start(nuclei: Path, t
     missing = tmp_path / "first" / "last.safetensors"
     with pytest.raises(InputError) as error:
         train_alone(tiny_config(nuclei, start=str(missing)), tmp_path / "second")
-    assert (
-        str(error.value) == f"`start` (={missing}): no such checkpoint; make the run it is of first, or give its path"
-    )
+    assert str(error.value) == f"`start` (={missing}): no such checkpoint; make that run first, or give its path"
 
 
 def test_of_its_windows_a_head_is_shown_a_share_at_any_magnification() -> None:

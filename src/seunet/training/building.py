@@ -47,9 +47,7 @@ def begin_with(model: ScaleUNet, name_or_folder: str) -> None:
     """
     checkpoint = Path(name_or_folder)
     if checkpoint.suffix == ".safetensors" and not checkpoint.is_file():
-        raise InputError(
-            f"`start` (={name_or_folder}): no such checkpoint; make the run it is of first, or give its path"
-        )
+        raise InputError(f"`start` (={name_or_folder}): no such checkpoint; make that run first, or give its path")
     trained = model_of(read_checkpoint(checkpoint)) if checkpoint.suffix == ".safetensors" else load(name_or_folder)
     before, now = (one.config.model_dump(mode="json") for one in (trained, model))
     if trained.name != model.name or before != now:
