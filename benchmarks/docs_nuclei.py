@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.docs_told import HOWS
 from benchmarks.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
@@ -120,7 +121,7 @@ def model_facts() -> str:
             f"{ended['heads'][card.matched_head - 1]:.4f} by head {card.matched_head}, {ended['p_ens']:.4f} by P_Ens",
         ),
         ("head that is enough where the scale is known", card.matched_head),
-        ("fusion where it is not", {"mean": "mean of heads", "p_dist": "P_Dist", "p_ens": "P_Ens"}[card.blind_fusion]),
+        ("fusion where it is not", HOWS[card.blind_fusion]),
         ("filters are scaled for s from … to …", f"{card.told_range[0]:.3g} to {card.told_range[1]:.3g}"),
         ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
     ]

@@ -30,6 +30,7 @@ from benchmarks.training_runs import keep
 from seunet.atomic import atomic_path
 from seunet.data.manifest import read_manifest
 from seunet.evaluation.report_folder import read_report
+from seunet.maths.fusion import FUSIONS
 from seunet.models.files import BUILT_IN, load
 from seunet.training.building import card_of, model_of
 from seunet.training.checkpoint import read_checkpoint
@@ -41,9 +42,6 @@ TOLERANCE = 0.005
 """Half a point of IoU: less cannot be told on a few images, and leaving the pixels alone costs nothing."""
 TRAINED_ON = "MoNuSeg: the 30 training images of 1000 × 1000 pixels at 40 ×, six of them held out to choose by"
 LICENCE = "CC BY-NC-SA 4.0 (MoNuSeg): not for commercial use"
-
-
-FUSIONS = ("mean", "p_dist", "p_ens")
 
 
 def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
