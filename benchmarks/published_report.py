@@ -18,7 +18,7 @@ from seunet.evaluation.protocol import jobs, read_protocol
 from seunet.evaluation.reproduce import read_measured
 from seunet.evaluation.reproduce_page import page
 
-PROTOCOL = ROOT / "configs" / "reproduce-monuseg-cpu.yaml"
+PROTOCOL = ROOT / "docs" / "results" / "monuseg-cpu" / "protocol.yaml"
 KEPT = ROOT / "docs" / "results" / "monuseg-cpu"
 PAGE = "docs/results/monuseg-cpu.md"
 

@@ -131,15 +131,15 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_report(
     parts: int, document: dict[str, Any], root: Path, data: Path, model: ScaleUNet, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    count, real = iter(range(100)), module.confusions
+    count, real = iter(range(100)), module._Run._finish
 
-    def interrupted(*arguments: Any) -> torch.Tensor:
+    def interrupted(*arguments: Any) -> None:
         if next(count) == parts:
             raise KeyboardInterrupt
-        return real(*arguments)
+        real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "confusions", interrupted)
+        patch.setattr(module._Run, "_finish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             evaluate(model, data, tmp_path / "out", SETTINGS)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["evaluation.partial.json"]

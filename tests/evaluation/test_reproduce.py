@@ -33,6 +33,7 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
         "split": "train",
         "tiles": {"size_px": 32, "stride_px": 32, "every": 2},
         "equivariance_tiles": {"size_px": 32, "stride_px": 64},
+        "window_sizes_px": [32, 48],
         "way_scales": {"known": [0.5, 1.0]},
         "models": [
             {
@@ -126,7 +127,10 @@ def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol
         "SEUNet, seed 1",
     ]
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
-    assert (ran.code, ran.err) == (2, "seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, seunet)\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet, seunet-seed0, seunet-seed1)\n",
+    )
 
 
 def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_file: Path, tmp_path: Path) -> None:
@@ -152,6 +156,8 @@ def test_what_is_wrong_in_a_protocol_is_one_line(protocol_file: Path, tmp_path: 
         ({"model": []}, "unknown key 'model'; did you mean 'models'?"),
         ({"models": tree["models"] + [{"name": "cnn"}]}, "two models are called 'CNN'"),
         ({"models": [{"name": "CNN", "set": {"model.nam": "unet"}}]}, "option 'nam'"),
+        ({"models": [{"name": "CNN", "seeds": [0, 1, 0]}]}, "seed 0 of 'CNN' is there twice; give each seed once"),
+        ({"window_sizes_px": [32, 4000]}, "`window_sizes_px` asks for windows of 4000 px, and "),
         ({"way_scales": {"blind": [0.3]}, "models": tree["models"][:1]}, "scales of 'blind': 0.3 is not a test scale"),
     ):
         protocol_file.write_text(yaml.safe_dump(tree | change))

@@ -19,7 +19,7 @@ ONLY = typer.Option(
     None,
     "--only",
     metavar="NAME,…",
-    help="Only these models, as in runs/: cnn,seunet-sigma-free. The last one writes the report.",
+    help="Only these models, or seeds of them, in this order: cnn,seunet-seed1. The last one writes the report.",
 )
 TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")

@@ -27,8 +27,9 @@ from seunet.models.gaussian import SEUNet
 from seunet.models.skeleton import ScaleUNet
 
 FORMAT: Final = "seunet-equivariance/1"
-VARIANTS: Final = ("as_in_the_paper", "without_mean")
-"""The logits as they are, and each map without its mean, which any network rescales perfectly."""
+VARIANTS: Final = ("as_in_the_paper", "without_mean", "unsquared")
+"""Eq. 10 of the logits as they are; of each map without its mean, which any network rescales perfectly; and the square
+root of eq. 10 per window, ‖difference‖ / ‖expected‖, the form that published code computes."""
 
 PAIRINGS: Final = ("matched", "same", "best")
 """Head k with the head whose σ is nearest to s·σ_k; head k with itself; the one best pair."""
@@ -153,9 +154,8 @@ def _window_errors(logits: Callable[[Tensor], Tensor], image: Tensor, settings: 
     centred = without_mean(original)
     for scale in settings.scales:
         rescaled = logits(rescale(image, scale, settings.antialias))
-        yield torch.stack(
-            [pair_errors(original, rescaled, scale), pair_errors(centred, without_mean(rescaled), scale)]
-        ).double()
+        squared = pair_errors(original, rescaled, scale)
+        yield torch.stack([squared, pair_errors(centred, without_mean(rescaled), scale), squared.sqrt()]).double()
 
 
 def _errors(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -202,7 +202,7 @@ def markdown(document: dict[str, Any], shown: Sequence[float] = (0.5, 2.0)) -> s
         "| test scale | " + " | ".join(map(scale_label, scales)) + " | mean |",
         "|---" * (len(scales) + 2) + "|",
     ]
-    for variant, label in zip(VARIANTS, ("", ", without the mean of each map"), strict=True):
+    for variant, label in zip(VARIANTS, ("", ", without the mean of each map", ", not squared"), strict=True):
         for pairing in pairings:
             values = [*(row[variant][pairing] for row in document["errors"]), document["mean"][variant][pairing]]
             lines.append(f"| {names[pairing]}{label} | " + " | ".join(f"{value:.3f}" for value in values) + " |")

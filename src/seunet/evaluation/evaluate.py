@@ -178,35 +178,51 @@ class _Run:
         settings, start = self.settings, time.monotonic()
         names = way.head_names(self.model)
         fusions = way_fusions(way, settings.fusions) if len(names) > 1 else ()
+        estimates: dict[str, Any] = {}
         if way.estimates:
-            found, estimates = self._by_estimates(way, scale, fusions, on_windows)
+            found = self._by_estimates(way, scale, fusions, on_windows, estimates)
         else:
             with torch.inference_mode():
                 predict = way.at_scale(self.model, scale)
             chosen = fusions_of(self.model, fusions, way.scale_known)
-            found = confusions(predict, self.windows, scale, chosen, settings.antialias, on_windows)
+            found = {
+                image: confusions(predict, self.windows, scale, chosen, settings.antialias, on_windows, of_image=image)
+                for image, _ in images_of(self.windows)
+            }
         side = scaled_size(self.windows.size_px, scale)
-        rows = dict(zip((*names, *fusions), found.tolist(), strict=True))
-        result = {"way": way.name, "scale": scale, "size_px": side, "confusions": rows}
+        rows = dict(zip((*names, *fusions), torch.stack(list(found.values())).sum(0).tolist(), strict=True))
+        result = {
+            "way": way.name,
+            "scale": scale,
+            "size_px": side,
+            "confusions": rows,
+            # Per image the matrices in the order of `confusions`: two models can be compared image by image.
+            "by_image": {image: matrices.tolist() for image, matrices in found.items()},
+        }
         document["results"].append(result | ({"estimates": estimates} if way.estimates else {}))
         note_part(document[CLOCK], f"{way.name} {scale:.4g}", time.monotonic() - start)
 
     def _by_estimates(
-        self, way: Way, scale: float, fusions: Sequence[str], on_windows: Callable[[int], None]
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Each image's windows at what is estimated from the whole image; and what that was."""
+        self,
+        way: Way,
+        scale: float,
+        fusions: Sequence[str],
+        on_windows: Callable[[int], None],
+        estimates: dict[str, Any],
+    ) -> dict[str, torch.Tensor]:
+        """Each image's windows at what is estimated from the whole image, which goes into `estimates`."""
         antialias = self.settings.antialias
         assert self.estimator is not None
         assert self.training_mpp is not None
-        found, estimates = [], {}
+        found = {}
         for name, numbers in images_of(self.windows):
             estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, antialias)
             estimates[name] = estimate_facts(self.training_mpp, estimate)
             with torch.inference_mode():
                 predict = way.at_scale(self.model, estimates[name]["scale"])
             chosen = fusions_of(self.model, fusions, estimate.known)
-            found.append(confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name))
-        return torch.stack(found).sum(0), estimates
+            found[name] = confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name)
+        return found
 
     def _pixels(self, way: Way, scale: float) -> int:
         """What a window costs, for the time left: the pixels that the network sees."""

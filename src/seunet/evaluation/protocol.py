@@ -29,10 +29,18 @@ class Entry(_Section):
     set: dict[str, Any] = {}
     """Values of the training config by dotted name."""
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    """Each of them once."""
     ways: tuple[WayName, ...] = ("blind",)
     first_seed_ways: tuple[WayName, ...] = ()
     """Further ways, for the first seed alone: what is too dear to be done for all."""
     equivariance: bool = True
+
+    @model_validator(mode="after")
+    def _seeds_differ(self) -> Entry:
+        for seed in self.seeds:
+            if self.seeds.count(seed) > 1:
+                raise ValueError(f"seed {seed} of {self.name!r} is there twice; give each seed once")
+        return self
 
 
 class Tiles(_Section):
@@ -56,6 +64,8 @@ class Protocol(_Section):
     split: Literal["train", "validation", "test"] = "test"
     tiles: Tiles | None = None
     equivariance_tiles: Tiles | None = None
+    window_sizes_px: tuple[int, ...] = ()
+    """Sides of windows that cover each image, at s = 1: how far a model depends on what surrounds its window."""
     way_scales: dict[WayName, tuple[float, ...]] = {}
     """Some of the test scales, for ways that are too dear for all of them."""
     models: tuple[Entry, ...] = Field(min_length=1)

@@ -2,7 +2,7 @@
 
 OUT/protocol.yaml            what was asked for
 OUT/runs/NAME-seedN/         training runs (training/run_folder.py)
-OUT/measured/NAME-seedN/     evaluation.json, equivariance.json
+OUT/measured/NAME-seedN/     evaluation.json, equivariance.json, windows-400px/evaluation.json
 OUT/figures/, report.md, report.html
 """
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from seunet.atomic import write_text
+from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, unknown_name
 from seunet.evaluation import equivariance_report
 from seunet.evaluation.equivariance_report import measure_equivariance
@@ -41,6 +42,8 @@ class Measured(NamedTuple):
     run: RunFolder
     evaluation: dict[str, Any]
     equivariance: dict[str, Any] | None
+    windows: dict[int, dict[str, Any]]
+    """Evaluations at s = 1 by the side of the windows."""
 
 
 class Interrupted(NamedTuple):
@@ -87,6 +90,7 @@ def reproduce(
     """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
     todo = chosen_jobs(protocol, only, training_overrides)
     check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
+    check_windows(protocol)
     claim(out, protocol)
     measured = []
     for place, job in enumerate(todo, start=1):
@@ -113,20 +117,40 @@ def reproduce(
 
 
 def chosen_jobs(protocol: Protocol, only: tuple[str, ...] | None, training_overrides: tuple[str, ...]) -> list[Job]:
-    """All jobs, or those of the models whose names, as parts of paths, are in `only`."""
+    """All jobs, or those of the models (`cnn`) and of the models' seeds (`cnn-seed0`) in `only`."""
     every = list(jobs(protocol, training_overrides))
     if only is None:
         return every
-    wanted, known = {slug(name) for name in only}, {slug(entry.name) for entry in protocol.models}
-    for name in sorted(wanted - known):
+    names = {job.folder_name: {slug(job.entry.name), job.folder_name} for job in every}
+    wanted, known = [slug(name) for name in only], set().union(*names.values())
+    for name in sorted(set(wanted) - known):
         raise unknown_name("model", name, known)
-    return [job for job in every if slug(job.entry.name) in wanted]
+    return [job for place in wanted for job in every if place in names[job.folder_name]]
+
+
+def check_windows(protocol: Protocol) -> None:
+    """Refuse windows that are larger than the images they are of: what lies beyond would be padding."""
+    sizes = [("window_sizes_px", size) for size in protocol.window_sizes_px]
+    for name, tiles in (("tiles", protocol.tiles), ("equivariance_tiles", protocol.equivariance_tiles)):
+        sizes += [] if tiles is None else [(name, tiles.size_px)]
+    for image in read_manifest(protocol.data).images:
+        for name, size_px in sizes:
+            if image.split == protocol.split and size_px > min(image.height_px, image.width_px):
+                raise InputError(
+                    f"{protocol.data}: `{name}` asks for windows of {size_px} px, and {image.name} has "
+                    f"{image.width_px}×{image.height_px}; ask for smaller ones"
+                )
 
 
 def is_measured(protocol: Protocol, out: Path) -> bool:
     """Whether nothing is missing in OUT."""
-    kinds = {job.folder_name: REPORTS if job.entry.equivariance else REPORTS[:1] for job in jobs(protocol)}
-    return all((out / "measured" / name / f"{kind}.json").is_file() for name in kinds for kind in kinds[name])
+    for job in jobs(protocol):
+        folder = out / "measured" / job.folder_name
+        reports = [folder / f"{kind}.json" for kind in (REPORTS if job.entry.equivariance else REPORTS[:1])]
+        reports += [_windows_folder(folder, size) / "evaluation.json" for size in protocol.window_sizes_px]
+        if not all(report.is_file() for report in reports):
+            return False
+    return True
 
 
 def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
@@ -137,6 +161,10 @@ def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
             RunFolder(out / "runs" / job.folder_name),
             read_report(out / "measured" / job.folder_name / "evaluation.json", "evaluation"),
             _equivariance_report(out / "measured" / job.folder_name, job),
+            {
+                size: read_report(_windows_folder(out / "measured" / job.folder_name, size) / "evaluation.json")
+                for size in protocol.window_sizes_px
+            },
         )
         for job in jobs(protocol)
     ]
@@ -165,10 +193,18 @@ def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progres
         tiles_px=_numbers(protocol.tiles),
     )
     report = evaluate(model, data, folder, asked, progress=progress)
+    windows = {}
+    for size in protocol.window_sizes_px:
+        at_one = Settings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
+        windows[size] = evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
     if not job.entry.equivariance:
-        return Measured(job, run, report, None)
+        return Measured(job, run, report, None, windows)
     errors = equivariance_report.Settings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
-    return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress))
+    return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress), windows)
+
+
+def _windows_folder(folder: Path, size_px: int) -> Path:
+    return folder / f"windows-{size_px}px"
 
 
 def _numbers(tiles: Tiles | None) -> tuple[int, ...] | None:

@@ -226,7 +226,8 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
         if not reports:
             continue
         published = paper.equivariance.get(name)
-        raw, centred = ([report["mean"][variant] for report in reports] for variant in VARIANTS)
+        # Reports of the first edition have no third form.
+        raw, centred, rooted = ([report["mean"].get(variant, {}) for report in reports] for variant in VARIANTS)
         lines.append(
             [
                 name,
@@ -234,6 +235,8 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
                 spread((mean["same"] for mean in raw), percent=False),
                 spread((mean["best"] for mean in raw), percent=False),
                 spread((mean["matched"] for mean in centred), percent=False),
+                spread((mean.get("matched") for mean in rooted), percent=False),
+                spread((mean.get("best") for mean in rooted), percent=False),
                 "–" if published is None else f"{published:.2f}",
             ]
         )
@@ -241,8 +244,21 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
             path = figures / f"equivariance-{slug(name)}.png"
             caption = f"{name}: error between every two heads at several scales (Appendix D)."
             pictures.append(Picture(path, caption, partial(errors_figure, reports[0], VARIANTS[0])))
-    header = ["system", "σ-matched heads", "same head", "best pair", "σ-matched, without the mean of each map", "paper"]
-    text = "Squared error ratio of the logits of the last layer, mean over the 16 scales other than 1."
+    header = [
+        "system",
+        "σ-matched heads",
+        "same head",
+        "best pair",
+        "σ-matched, without the mean of each map",
+        "σ-matched, not squared",
+        "best pair, not squared",
+        "paper",
+    ]
+    text = (
+        "Error ratio of the logits of the last layer, mean over the 16 scales other than 1: squared as in the paper's "
+        "eq. 10 unless a column says otherwise. Which of the two forms the paper's column has is not known: code that "
+        "its authors published later computes the ratio without the square, over the best pair of heads."
+    )
     return [Heading("Equivariance error"), Text(text), Table(header, lines), *pictures] if lines else []
 
 

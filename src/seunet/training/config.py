@@ -99,6 +99,8 @@ class ValidationSection(_Section):
 
     every_epochs: int = Field(default=1, ge=1)
     fusion: str = "p_ens"
+    mean_of_last: int = Field(default=1, ge=1)
+    """The mean over so many validations, this one and those before it, decides: a single one jumps."""
     batch: int = Field(default=1, ge=1, le=65_536)
 
     @model_validator(mode="after")
@@ -150,6 +152,7 @@ _YOUNGER: Final = {
     "recipe.fused_share": 0.0,
     "recipe.average": None,
     "recipe.frozen_norms": False,
+    "validation.mean_of_last": 1,
 }
 """Fields that the first runs did not have, with the value that means what was done then: those are the same runs."""
 

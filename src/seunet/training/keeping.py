@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -30,6 +30,8 @@ class Progress:
     best_iou: float | None = None
     best_step: int = 0
     log_bytes: int = 0
+    recent_ious: list[float] = field(default_factory=list)
+    """Of the last validations, as many as decide together."""
 
 
 def kept_before(folder: RunFolder, config: TrainingConfig, data_hash: str) -> files.Checkpoint:

@@ -254,7 +254,8 @@ class Run:
         judged = self.trainer.judged
         self.processes.follow_lead(judged.buffers())
         ious = validate(judged, held_out, self.processes, rules.batch)
-        iou = float(ious[rules.fusion])
+        progress.recent_ious = [*progress.recent_ious, float(ious[rules.fusion])][-rules.mean_of_last :]
+        iou = sum(progress.recent_ious) / len(progress.recent_ious)
         # A set of held-out windows without the class has no IoU: anything is better than that.
         better = progress.best_iou is None or math.isnan(progress.best_iou) or iou > progress.best_iou
         if better:
