@@ -27,11 +27,11 @@ from PIL import Image
 from benchmarks.data_rules import rule_figures
 from benchmarks.data_stain import stain_figures
 from benchmarks.record import write_results
-from seunet.data.bcss import plan_bcss
+from seunet.data.formats.bcss import plan_bcss
+from seunet.data.formats.monuseg import plan_monuseg
 from seunet.data.manifest import Manifest
-from seunet.data.monuseg import plan_monuseg
-from seunet.data.plan import Settings
-from seunet.data.prepare import prepare
+from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
 from tests.support.datasets import he_pixels
 from tests.support.real_data import real_data

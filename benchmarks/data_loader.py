@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from seunet.data.augment import FLIPS_AND_SHIFT
-from seunet.data.loader import EpochSampler, WindowDataset
+from seunet.data.windows import EpochSampler, WindowDataset
 from seunet.models.registry import create_model
 
 BATCH = 20

@@ -25,7 +25,7 @@ from benchmarks import (
 )
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
-from seunet.atomic import write_text
+from seunet.storage.atomic import write_text
 
 
 def readme_speed() -> str:

@@ -12,9 +12,9 @@ from benchmarks.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
 from benchmarks.training_runs import facts
-from seunet.evaluation.scales import TEST_SCALES, scale_label
+from seunet.evaluation.test_scales import TEST_SCALES, scale_label
 from seunet.models.files import load
-from seunet.models.gaussian import SEUNet
+from seunet.models.seunet import SEUNet
 
 MATCHED = "matched head"
 

@@ -11,7 +11,7 @@ from benchmarks.record import RESULTS
 from benchmarks.tables import results, source, table
 from benchmarks.told_or_not import UNET_RUN
 from benchmarks.training_runs import KEPT, facts
-from seunet.evaluation.scales import scale_label
+from seunet.evaluation.test_scales import scale_label
 
 UNET_FIRST_RUN = KEPT / "unet"
 WAYS = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}

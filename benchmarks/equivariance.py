@@ -23,7 +23,7 @@ from seunet.evaluation.equivariance import error_matrix, interior, squared_ratio
 from seunet.layers import GaussianConv2d
 from seunet.maths.rescaling import rescale
 from seunet.maths.sigma import SigmaRange, block_starts, equal_range, geometric_range
-from seunet.models.gaussian import SEUNet
+from seunet.models.seunet import SEUNet
 from tests.support.images import band_limited
 
 SEEDS = (0, 1, 2)

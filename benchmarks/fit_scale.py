@@ -23,11 +23,11 @@ from benchmarks.record import write_results
 from benchmarks.scale_samples import images_of, scaled, varied
 from benchmarks.scale_scores import scores
 from seunet.data.manifest import read_manifest
-from seunet.maths.scale_signature import signature
-from seunet.maths.scale_templates import Reading, Templates, fit_templates, read_scale
-from seunet.models.scale_estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
-from seunet.models.scale_files import save_estimator
-from seunet.models.scale_regions import Region, observe, spread_boxes
+from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
+from seunet.scale.files import save_estimator
+from seunet.scale.regions import Region, observe, spread_boxes
+from seunet.scale.signature import signature
+from seunet.scale.templates import Reading, Templates, fit_templates, read_scale
 
 FloatArray = NDArray[np.float64]
 

@@ -27,13 +27,14 @@ import yaml
 
 from benchmarks.record import ROOT
 from benchmarks.training_runs import keep
-from seunet.atomic import atomic_path
 from seunet.data.manifest import read_manifest
 from seunet.evaluation.report_folder import read_report
 from seunet.maths.fusion import FUSIONS
-from seunet.models.files import BUILT_IN, load
-from seunet.training.building import card_of, model_of
+from seunet.models.files import load
+from seunet.pretrained import BUILT_IN
+from seunet.storage.atomic import atomic_path
 from seunet.training.checkpoint import read_checkpoint
+from seunet.training.make_model import card_of, model_of
 
 KEPT = ROOT / "docs" / "results" / "nuclei"
 STAGES = (KEPT / "first-stage", KEPT / "second-stage")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks.record import ROOT
 from benchmarks.training_runs import keep
-from seunet.atomic import atomic_path
-from seunet.evaluation.pages import Block, Heading, as_markdown, write_pictures
-from seunet.evaluation.protocol import jobs, read_protocol
-from seunet.evaluation.reproduce import read_measured
-from seunet.evaluation.reproduce_page import page
+from seunet.evaluation.page import Block, Heading, as_markdown, write_pictures
+from seunet.evaluation.reproduce.protocol import jobs, read_protocol
+from seunet.evaluation.reproduce.report import page
+from seunet.evaluation.reproduce.run import read_measured
+from seunet.storage.atomic import atomic_path
 
 PROTOCOL = ROOT / "docs" / "results" / "monuseg-cpu" / "protocol.yaml"
 KEPT = ROOT / "docs" / "results" / "monuseg-cpu"

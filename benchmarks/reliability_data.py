@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import write_results
-from seunet.data.crew import Outcome, run_jobs
-from seunet.data.jobs import Job
-from seunet.data.monuseg import plan_monuseg
-from seunet.data.plan import Settings, make_plan
-from seunet.data.prepare import prepare
+from seunet.data.formats.monuseg import plan_monuseg
+from seunet.data.prepare.one_image import Job
+from seunet.data.prepare.plan import Settings, make_plan
+from seunet.data.prepare.pool import Outcome, run_jobs
+from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
-from seunet.maths.rings import ring_pixels
+from seunet.maths.polygon_fill import ring_pixels
 from tests.support.datasets import he_pixels, tree_bytes, write_image, write_monuseg
 from tests.support.faults import FAULTS, plant
 from tests.support.interruption import end_after, finish, start
@@ -157,8 +157,8 @@ def image_figures(scratch: Path, number: int) -> dict[str, Any]:
 
 
 def _image_job(folder: Path, file: Path, as_mask: int) -> Job:
-    from seunet.data.folder import FolderRules, _classes
-    from seunet.data.plan import Found
+    from seunet.data.formats.folder import FolderRules, _classes
+    from seunet.data.prepare.plan import Found
 
     image, mask = (folder / "image.png", file) if as_mask else (file, folder / "mask.png")
     classes, _, _ = _classes(FolderRules(kind="instances"))

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.inference.guarded import ReadingProcess, open_guarded
-from seunet.inference.image import Image, RgbArray
-from seunet.inference.opening import open_image
+from seunet.images.image import Image, RgbArray
+from seunet.images.open import open_image
+from seunet.images.sandboxed import ReadingProcess, open_guarded
 from seunet.memory import keep_freed_memory
 from tests.support.mutants import png_bomb, tiff_bomb
 from tests.support.real_data import real_data

@@ -29,10 +29,10 @@ from benchmarks.fit_scale import (
 from benchmarks.record import write_results
 from benchmarks.scale_conflict import Fold, folds, samples_without
 from benchmarks.scale_samples import images_of, scaled
-from seunet.evaluation.scales import TEST_SCALES
-from seunet.maths.scale_signature import signature
-from seunet.maths.scale_templates import Templates, read_scale
-from seunet.models.scale_estimator import Limits, distance, shipped_estimator, width
+from seunet.evaluation.test_scales import TEST_SCALES
+from seunet.scale.estimator import Limits, distance, shipped_estimator, width
+from seunet.scale.signature import signature
+from seunet.scale.templates import Templates, read_scale
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 

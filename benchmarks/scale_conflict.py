@@ -32,9 +32,9 @@ from benchmarks.fit_scale import (
     read_samples,
 )
 from benchmarks.record import write_results
-from seunet.maths.scale_templates import Templates
-from seunet.models.scale_estimator import Limits, ScaleEstimate, ScaleEstimator, conflict
-from seunet.models.scale_regions import Region
+from seunet.scale.estimator import Limits, ScaleEstimate, ScaleEstimator, conflict
+from seunet.scale.regions import Region
+from seunet.scale.templates import Templates
 
 WRONG_BY = (0.25, 0.5, 2.0, 4.0)
 """Stated over true mpp: objectives that are mistaken for each other differ by factors of two."""

@@ -22,14 +22,14 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.record import ROOT, write_results
+from benchmarks.scale_figure import ScalePoint, scale_figure
 from benchmarks.scale_samples import blurred, images_of, scaled, through_jpeg
 from benchmarks.scale_scores import scores
 from seunet.data.augment import Augmentation, draw, stain_table
-from seunet.evaluation.drawing import write_png
-from seunet.evaluation.scale_figure import ScalePoint, scale_figure
-from seunet.evaluation.scales import TEST_SCALES
+from seunet.evaluation.figures.style import write_png
+from seunet.evaluation.test_scales import TEST_SCALES
 from seunet.models.registry import create_model
-from seunet.models.scale_estimator import ScaleEstimate, estimate_scale
+from seunet.scale.estimator import ScaleEstimate, estimate_scale
 from tests.support.foreign_images import foreign_images
 
 RgbArray = NDArray[np.uint8]

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.data import raster
 from seunet.data.augment import Augmentation, draw, stain_table
 from seunet.data.manifest import read_manifest
+from seunet.images import pillow_codec as raster
 from seunet.maths.rescaling import rescale
 
 RgbArray = NDArray[np.uint8]

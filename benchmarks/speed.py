@@ -25,8 +25,8 @@ import seunet
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved, summary
 from seunet.kernels import reference
-from seunet.models.gaussian import SEUNet
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
 
 THREADS = 2
 BASE = "unet"

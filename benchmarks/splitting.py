@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from benchmarks.record import write_results
-from seunet.inference import objects as rule
-from seunet.inference.frame import Frame
-from seunet.inference.objects import objects
+from seunet.results import objects as rule
+from seunet.results.frame import Frame
+from seunet.results.objects import objects
 from tests.support.planes import ArrayPlane
 from tests.support.real_data import real_data
 

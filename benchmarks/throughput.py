@@ -26,11 +26,11 @@ from PIL import Image
 import seunet
 from benchmarks.record import write_results
 from benchmarks.slides import tissue_field, weights
-from seunet.inference.choices import Choices
-from seunet.inference.inputs import Item
-from seunet.inference.slide import segment_file
 from seunet.memory import keep_freed_memory
 from seunet.models.card import ModelCard
+from seunet.segmentation.inputs import Item
+from seunet.segmentation.options import Choices
+from seunet.segmentation.segment_file import segment_file
 
 SIDES_PX = (2048,)
 ROUNDS = 3

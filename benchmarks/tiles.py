@@ -19,10 +19,10 @@ import torch
 
 import seunet
 from benchmarks.record import write_results
-from seunet.inference.heads import HeadwiseNetwork
 from seunet.maths.spans import Span
 from seunet.memory import keep_freed_memory
-from seunet.models.gaussian import SEUNet
+from seunet.models.seunet import SEUNet
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
 
 SLIDE_PX = 40_000
 ROWS: tuple[tuple[str, float, tuple[int, int] | None], ...] = (

@@ -23,12 +23,12 @@ from benchmarks.record import RESULTS, ROOT, commit, write_results
 from benchmarks.training_runs import keep
 from seunet.cli.evaluate import names, tile_sizes
 from seunet.evaluation.evaluate import Settings, evaluate
-from seunet.evaluation.scales import TEST_SCALES, parsed_scales
+from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
 from seunet.maths.fusion import CALIBRATED
 from seunet.models.files import load
-from seunet.models.scale_files import load_estimator
-from seunet.models.scale_use import AUTO, fusion_of, known_fusions
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.heads_to_use import AUTO, fusion_of, known_fusions
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.files import load_estimator
 
 NAME = "told_or_not"
 UNET_RUN = ROOT / "docs" / "results" / "told-or-not" / "unet-second-stage"

@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks.docs_told import WAYS, as_segment_uses_it
 from benchmarks.record import ROOT
 from benchmarks.tables import results
-from seunet.evaluation.curves_figure import Curve, curves_figure
-from seunet.evaluation.drawing import COLORS, write_png
+from seunet.evaluation.figures.curves import Curve, curves_figure
+from seunet.evaluation.figures.style import COLORS, write_png
 
 PICTURE = ROOT / "docs" / "images" / "told-or-not.png"
 STYLES = {"blind": ":", "estimated": "-", "known": "--"}

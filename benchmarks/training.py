@@ -25,17 +25,19 @@ import torch
 import seunet
 from benchmarks.record import ROOT, write_results
 from benchmarks.timing import interleaved, summary
-from seunet.data.monuseg import plan_monuseg
-from seunet.data.plan import Settings
-from seunet.data.prepare import prepare
-from seunet.models.skeleton import ScaleUNet
-from seunet.training import keeping, loop, step
+from seunet.data.formats.monuseg import plan_monuseg
+from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.run import prepare
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training import loop
+from seunet.training import run_files as keeping
+from seunet.training import trainer as step
+from seunet.training.batches import batches
 from seunet.training.config import read_config
+from seunet.training.distributed import Processes
 from seunet.training.machine import peak_memory_bytes
-from seunet.training.processes import Processes
-from seunet.training.recipe import Pace, make_optimizer, set_pace
-from seunet.training.sources import batches
-from seunet.training.step import Batch, Trainer
+from seunet.training.optimizer import Pace, make_optimizer, set_pace
+from seunet.training.trainer import Batch, Trainer
 from tests.support.real_data import real_data
 
 THREADS = 2

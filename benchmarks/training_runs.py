@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from benchmarks.record import ROOT
-from seunet.atomic import atomic_path, write_text
 from seunet.errors import InputError
-from seunet.evaluation.learning_figure import training_curves
-from seunet.training.journal import rows
+from seunet.evaluation.figures.learning import training_curves
+from seunet.storage.atomic import atomic_path, write_text
+from seunet.storage.jsonl import rows
 
 KEPT = ROOT / "docs" / "results" / "training"
 PICTURE = ROOT / "docs" / "images" / "training-monuseg-cpu.png"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seunet import atomic
 from seunet.errors import StorageError
+from seunet.storage import atomic
 
 
 def test_a_file_is_written_with_its_folder(tmp_path: Path) -> None:

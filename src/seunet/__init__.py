@@ -9,13 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seunet.inference.segmentation import segment as segment
     from seunet.kernels.dispatch import kernel_backend as kernel_backend
     from seunet.maths.fusion import fuse as fuse
     from seunet.models.files import load as load
     from seunet.models.registry import create_model as create_model
     from seunet.models.registry import list_models as list_models
-    from seunet.models.scale_estimator import estimate_scale as estimate_scale
+    from seunet.scale.estimator import estimate_scale as estimate_scale
+    from seunet.segmentation.segment_array import segment as segment
 
 __version__ = "0.1.0"
 
@@ -23,10 +23,10 @@ _HOME = {
     "create_model": "seunet.models.registry",
     "list_models": "seunet.models.registry",
     "load": "seunet.models.files",
-    "estimate_scale": "seunet.models.scale_estimator",
+    "estimate_scale": "seunet.scale.estimator",
     "fuse": "seunet.maths.fusion",
     "kernel_backend": "seunet.kernels.dispatch",
-    "segment": "seunet.inference.segmentation",
+    "segment": "seunet.segmentation.segment_array",
 }
 
 __all__ = ["__version__", "create_model", "estimate_scale", "fuse", "kernel_backend", "list_models", "load", "segment"]

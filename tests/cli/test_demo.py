@@ -12,7 +12,7 @@ from PIL import Image
 
 from seunet.cli.demo import PAGE, tissue_image
 from seunet.errors import InputError
-from seunet.inference.demonstration import at_scales
+from seunet.evaluation.demo import at_scales
 from seunet.models.files import load
 
 

@@ -100,7 +100,7 @@ def test_what_is_neither_is_one_line_and_exit_2(tmp_path: Path) -> None:
 
 
 def test_the_scale_of_the_pixels_stands_beside_the_stated_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seunet.inference.scale.shipped_estimator", trusting_estimator)
+    monkeypatch.setattr("seunet.scale.of_slide.shipped_estimator", trusting_estimator)
     path = write(tmp_path / "a.svs", aperio_bytes(halves(made_tissue(320, 2.0), 1)))
     ran = seunet("info", path)
     assert "  µm per pixel     0.499 (metadata)\n  from the pixels  0." in ran.out

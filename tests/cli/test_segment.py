@@ -18,8 +18,8 @@ from PIL import Image
 from scipy import ndimage
 
 import seunet as package
-from seunet.inference.choices import Choices
 from seunet.maths.fusion import FUSIONS
+from seunet.segmentation.options import Choices
 from tests.support.cli import seunet
 from tests.support.slides import make_slide
 from tests.support.tiffs import spoil_tile, tiff_bytes
@@ -178,7 +178,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     arguments: tuple[str, ...], line: str, image: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(image.parent)
-    monkeypatch.setattr("seunet.inference.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("seunet.segmentation.cluster.CONNECT_SECONDS", 1)
     ran = seunet("segment", "-o", "out", "-m", model, *arguments, "--no-progress")
     assert (ran.code, ran.err, ran.out) == (2, f"seunet: {line}\n", "")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.data.bcss import PUBLISHED, code_map
+from seunet.data.formats.bcss import PUBLISHED, code_map
 from seunet.data.manifest import read_manifest
 from tests.support.cli import seunet
 from tests.support.datasets import write_bcss, write_image

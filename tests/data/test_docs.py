@@ -15,8 +15,8 @@ import pytest
 from benchmarks.data_page import HEADING, measured
 from benchmarks.record import RESULTS
 from benchmarks.reliability_data import MUST
-from seunet.data.imagescope import Region
-from seunet.data.painting import paint_regions
+from seunet.data.formats.imagescope import Region
+from seunet.data.prepare.outlines import paint_regions
 from seunet.errors import InputError
 from tests.support.cli import seunet
 from tests.support.datasets import class_map, write_bcss, write_lab, write_monuseg

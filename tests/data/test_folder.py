@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.data.folder import FolderRules, plan_folder
+from seunet.data.formats.folder import FolderRules, plan_folder
 from seunet.data.manifest import read_manifest
-from seunet.data.plan import Settings
+from seunet.data.prepare.plan import Settings
 from seunet.errors import InputError
 from tests.support.cli import Ran, seunet
 from tests.support.datasets import class_map, write_csv, write_image, write_lab

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-import seunet.data.imagescope as imagescope
-from seunet.data.imagescope import parse_annotation
+import seunet.data.formats.imagescope as imagescope
+from seunet.data.formats.imagescope import parse_annotation
 from seunet.errors import InputError
 from tests.support.datasets import disc, imagescope_xml
 from tests.support.mutants import hostile_xml, xml_mutants

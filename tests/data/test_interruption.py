@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.data.crew import Worker, run_jobs
-from seunet.data.jobs import Job
-from seunet.data.monuseg import plan_monuseg
-from seunet.data.plan import Settings
+from seunet.data.formats.monuseg import plan_monuseg
+from seunet.data.prepare.one_image import Job
+from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.pool import Worker, run_jobs
 from seunet.data.verify import verify
 from seunet.errors import InputError, ResourceError, SeunetError
 from tests.support.cli import seunet
@@ -83,7 +83,7 @@ def test_a_run_killed_while_it_wrote_its_claim_is_nobodys(tmp_path: Path) -> Non
 
 
 def test_a_worker_whose_parent_is_gone_ends_at_once() -> None:
-    command = [sys.executable, "-m", "seunet.data.worker", "4000000000", "1"]
+    command = [sys.executable, "-m", "seunet.data.prepare.worker", "4000000000", "1"]
     assert subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=600).returncode == 1
 
 

@@ -12,8 +12,8 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from seunet.data.augment import FLIPS, NONE, Augmentation, draw, epoch_order
-from seunet.data.loader import EpochSampler, WindowDataset
 from seunet.data.verify import verify
+from seunet.data.windows import EpochSampler, WindowDataset
 from seunet.errors import InputError
 from tests.support.cli import seunet
 from tests.support.datasets import write_lab, write_monuseg

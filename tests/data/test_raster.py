@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import seunet.data.raster as raster
-from seunet.data.raster import decode_codes, decode_rgb, encode_png, image_size, pixel_sha256, read_limited
 from seunet.errors import InputError
+from seunet.images.pillow_codec import decode_codes, decode_rgb, encode_png, image_size, pixel_sha256
+from seunet.storage.files import read_limited, sha256
 from tests.support.datasets import he_pixels
 from tests.support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
 
@@ -139,7 +139,7 @@ def test_a_file_beyond_its_limit_or_out_of_reach_is_refused(tmp_path: Path) -> N
 
 def test_the_pixel_hash_is_that_of_the_picture_not_of_the_file() -> None:
     files = [image_seeds()[kind] for kind in ("png", "tiff lzw")]
-    assert len({raster.sha256(data) for data in files}) == 2
+    assert len({sha256(data) for data in files}) == 2
     assert len({pixel_sha256(decode_rgb(data, "a").pixels) for data in files}) == 1
     assert pixel_sha256(RGB) != pixel_sha256(RGB.reshape(16, 64, 3))
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.data.bcss import CLASSES, PUBLISHED, code_map
-from seunet.data.imagescope import parse_annotation
-from seunet.data.jobs import _map_codes
+from seunet.data.formats.bcss import CLASSES, PUBLISHED, code_map
+from seunet.data.formats.imagescope import parse_annotation
 from seunet.data.manifest import read_manifest
-from seunet.data.painting import paint_regions
+from seunet.data.prepare.one_image import _map_codes
+from seunet.data.prepare.outlines import paint_regions
 from seunet.data.verify import verify
 from tests.support.cli import seunet
 from tests.support.datasets import write_csv

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from seunet.errors import InputError
-from seunet.evaluation import counting
-from seunet.evaluation.counting import confusions, counts, window_batches
+from seunet.evaluation import confusions as counting
+from seunet.evaluation.confusions import confusions, counts, window_batches
 from seunet.evaluation.evaluate import open_windows
-from seunet.evaluation.ways import blind
+from seunet.evaluation.predictors import blind
 from seunet.maths.confusion import confusion_matrices, confusion_matrix
 from seunet.maths.fusion import FUSIONS, confidence, first_largest, predicted_classes
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model

@@ -13,10 +13,10 @@ from seunet.errors import InputError
 from seunet.evaluation import equivariance_report as module
 from seunet.evaluation.equivariance import pair_errors, squared_ratio, without_mean
 from seunet.evaluation.equivariance_report import Settings, head_sigmas, markdown, matched_heads, measure_equivariance
-from seunet.evaluation.errors_figure import errors_figure
 from seunet.evaluation.evaluate import open_windows
+from seunet.evaluation.figures.equivariance import errors_figure
 from seunet.maths.rescaling import rescale
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.unet_skeleton import ScaleUNet
 from tests.support.prepared import prepared_nuclei, saved_model
 
 SETTINGS = Settings(scales=(0.5, 2.0))

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from seunet.data.loader import WindowDataset
+from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
-from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for, training_mpp
+from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.evaluate import Settings, evaluate
-from seunet.evaluation.panels_figure import panel
-from seunet.evaluation.ways import blind, known, oracle, told, ways_of_predicting
+from seunet.evaluation.figures.panels import panel
+from seunet.evaluation.predictors import blind, known, oracle, told, ways_of_predicting
 from seunet.models.card import HeadCalibration, ModelCard
-from seunet.models.scale_estimator import estimate_scale, shipped_estimator
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.estimator import estimate_scale, shipped_estimator
 from tests.support.images import band_limited
 from tests.support.made_tissue import made_tissue
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
@@ -105,7 +105,7 @@ def test_a_model_without_a_card_learnt_at_the_resolution_of_the_set(model: Scale
 @pytest.fixture
 def large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of tests have 64 pixels a side."""
-    monkeypatch.setattr("seunet.evaluation.estimating.MIN_SIDE_PX", 8)
+    monkeypatch.setattr("seunet.evaluation.estimated_scale.MIN_SIDE_PX", 8)
 
 
 def scores_of(document: dict[str, Any], way: str) -> dict[float, Any]:

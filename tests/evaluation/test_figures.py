@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.evaluation.drawing import write_png
+from seunet.evaluation.figures.sigmas import HEIGHT_PX, WIDTH_PX, sigmas_figure
+from seunet.evaluation.figures.style import write_png
+from seunet.evaluation.figures.training import course, training_figure
 from seunet.evaluation.provenance import sigma_facts
-from seunet.evaluation.sigmas_figure import HEIGHT_PX, WIDTH_PX, sigmas_figure
-from seunet.evaluation.training_figure import course, training_figure
 from tests.support.prepared import saved_model
 
 STEPS = [

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from seunet.errors import InputError
-from seunet.evaluation.filters_figure import (
+from seunet.evaluation.figures.filters import (
     HEIGHT_PX,
     WIDTH_PX,
     filters_figure,
@@ -20,7 +20,7 @@ from seunet.evaluation.filters_figure import (
     percent_label,
     save_png,
 )
-from seunet.evaluation.scale_matching import (
+from seunet.evaluation.filter_study import (
     APPENDIX_SCALES,
     FilterStudy,
     ScaleMatch,

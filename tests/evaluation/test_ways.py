@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from seunet.errors import InputError
-from seunet.evaluation import ways
-from seunet.evaluation.ways import blind, head_logits, oracle, pyramid, told, ways_of_predicting
+from seunet.evaluation import predictors as ways
+from seunet.evaluation.predictors import blind, head_logits, oracle, pyramid, told, ways_of_predicting
 from seunet.maths.fusion import fuse
 from seunet.maths.rescaling import rescale
-from seunet.models.gaussian import SEUNet
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
 from tests.support.images import band_limited
 from tests.support.prepared import saved_model
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.inference.choices import Choices
-from seunet.inference.cluster import over_cluster
-from seunet.inference.cohort import one_after_the_other
-from seunet.inference.inputs import find_inputs
-from seunet.inference.slide import Outcome
+from seunet.segmentation.cluster import over_cluster
+from seunet.segmentation.inputs import find_inputs
+from seunet.segmentation.options import Choices
+from seunet.segmentation.segment_file import Outcome
+from seunet.segmentation.segment_many import one_after_the_other
 from tests.cli.test_segment import result_bytes
 from tests.support.slides import make_slide
 from tests.support.tissue_model import discs

@@ -14,13 +14,13 @@ import pytest
 import torch
 
 from seunet.errors import InputError, RegionError, StorageError
-from seunet.inference.engine import NOT_ANALYSED, Labelled, Settings, label_image
-from seunet.inference.heads import HeadwiseNetwork
-from seunet.inference.image import ArrayImage, RgbArray
-from seunet.inference.ledger import LEDGER
-from seunet.inference.magnification import Plan
-from seunet.inference.plane import Plane
+from seunet.images.image import ArrayImage, RgbArray
 from seunet.maths.spans import Span
+from seunet.results.label_plane import Plane
+from seunet.segmentation.label_image import NOT_ANALYSED, Labelled, Settings, label_image
+from seunet.segmentation.ledger import LEDGER
+from seunet.segmentation.magnification import Plan
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from tests.support.networks import calm_model, picture
 
 AS_IS = Plan(0, 1.0, 1.0, None, 1.0, "")
@@ -212,7 +212,7 @@ def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
 def test_glass_is_not_looked_at_and_has_its_own_label(
     tmp_path: Path, network: HeadwiseNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seunet.inference.tissue.SMALL_PX", 1000)
+    monkeypatch.setattr("seunet.images.tissue.SMALL_PX", 1000)
     slide = np.full((400, 600, 3), 244, dtype=np.uint8)
     slide[70:180, 330:460] = picture(110, 130)
     whole = (Span(0, 400), Span(0, 600))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from seunet.errors import InputError, StorageError
-from seunet.inference.frame import Frame
-from seunet.inference.geojson import write_geojson
-from seunet.inference.objects import objects
+from seunet.results.frame import Frame
+from seunet.results.geojson import write_geojson
+from seunet.results.objects import objects
 from tests.support.geojson import check_qupath, painted, polygon_of, read_geojson
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 

@@ -17,11 +17,11 @@ import pytest
 from PIL import Image as Pillow
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.inference.describe import describe, facts_of
-from seunet.inference.guarded import GuardedImage, ReadingProcess, open_guarded
-from seunet.inference.image import ArrayImage, Level, Mpp
-from seunet.inference.opening import open_image
-from seunet.inference.thumbnail import UNREADABLE, best_level, shares, thumbnail
+from seunet.images.describe import describe, facts_of
+from seunet.images.image import ArrayImage, Level, Mpp
+from seunet.images.open import open_image
+from seunet.images.overview import UNREADABLE, best_level, shares, thumbnail
+from seunet.images.sandboxed import GuardedImage, ReadingProcess, open_guarded
 from tests.support.datasets import he_pixels
 from tests.support.mutants import png_bomb, tiff_bomb
 from tests.support.tiffs import aperio_bytes, halves, slide_mutants, slide_seeds, spoil_tile, write
@@ -134,7 +134,7 @@ def test_opening_that_takes_too_long_or_too_much_is_an_input_error(tmp_path: Pat
 
 def test_a_reader_ends_with_its_parent(slide: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from seunet.inference.guarded import open_guarded\n"
+        "import sys, time; from pathlib import Path; from seunet.images.sandboxed import open_guarded\n"
         "image = open_guarded(Path(sys.argv[1])); print(image._process.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program, str(slide)], stdout=subprocess.PIPE, text=True)

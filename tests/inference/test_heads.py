@@ -6,11 +6,11 @@ import torch
 
 import seunet
 from seunet.errors import InputError
-from seunet.inference.heads import HeadwiseNetwork, Prediction
-from seunet.inference.tiling import tiles
 from seunet.kernels.dispatch import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths.fusion import confidence, first_largest, softmax_in_order
+from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
+from seunet.segmentation.tiling import tiles
 from tests.support.networks import calm_model, picture
 
 SIZES = [(61, 87), (96, 64), (48, 160), (201, 33), (77, 150)]

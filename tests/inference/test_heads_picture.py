@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import seunet
-from seunet.inference.heads import HeadwiseNetwork
-from seunet.inference.heads_picture import TINT, head_colors, head_lines, write_heads
+from seunet.results.heads_map import TINT, head_colors, head_lines, write_heads
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from tests.support.planes import ArrayPlane
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from seunet.errors import InputError, StorageError
-from seunet.inference import holding
-from seunet.inference.holding import held
+from seunet.storage import output_folder as holding
+from seunet.storage.output_folder import held
 
 HOLD = """
 import sys
 from pathlib import Path
-from seunet.inference.holding import held
+from seunet.storage.output_folder import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seunet.errors import InputError
-from seunet.inference.inputs import Inputs, find_inputs, result_name
+from seunet.segmentation.inputs import Inputs, find_inputs, result_name
 
 
 @pytest.fixture

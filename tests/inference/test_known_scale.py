@@ -13,10 +13,10 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError
-from seunet.inference.image import ArrayImage, Mpp
-from seunet.inference.known_scale import known_scale, scale_facts, scale_lines
+from seunet.images.image import ArrayImage, Mpp
 from seunet.limits import MPP_RANGE
 from seunet.models.card import HeadCalibration, ModelCard
+from seunet.segmentation.scale_choice import known_scale, scale_facts, scale_lines
 from tests.support.cli import seunet as run
 from tests.support.made_tissue import made_tissue
 from tests.support.networks import calm_model

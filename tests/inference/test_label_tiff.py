@@ -12,9 +12,9 @@ import tifffile
 from PIL import Image
 
 from seunet.errors import StorageError
-from seunet.inference import label_tiff, pyramid
-from seunet.inference.label_tiff import write_label_tiff
-from seunet.inference.pyramid import halved_by_majority, halved_by_mean, level_sizes
+from seunet.results import label_tiff, pyramid
+from seunet.results.label_tiff import write_label_tiff
+from seunet.results.pyramid import halved_by_majority, halved_by_mean, level_sizes
 from tests.support.planes import ArrayPlane, nuclei_frame, random_codes
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seunet.errors import InputError
-from seunet.inference.image import Level, Mpp
-from seunet.inference.magnification import plan
-from seunet.maths.magnification import MAX_ENLARGEMENT
-from seunet.models.scale_use import NO_RANGE
+from seunet.images.image import Level, Mpp
+from seunet.models.heads_to_use import NO_RANGE
+from seunet.segmentation.magnification import plan
+from seunet.segmentation.scale_plan import MAX_ENLARGEMENT
 
 PYRAMID = (Level(40000, 30000, 1.0), Level(10000, 7500, 4.0), Level(2500, 1875, 16.0))
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import ndimage
 
 from seunet.errors import InputError
-from seunet.inference import objects as module
-from seunet.inference.objects import Object, Tally, objects
-from seunet.kernels.splitting import parts_of, squared_distance
+from seunet.results import objects as module
+from seunet.results.objects import Object, Tally, objects
+from seunet.results.splitting import parts_of, squared_distance
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()

@@ -13,8 +13,8 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError
-from seunet.inference.heads import HeadwiseNetwork
 from seunet.models.card import ModelCard
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from tests.support.cli import seunet as run
 from tests.support.made_tissue import made_tissue
 from tests.support.networks import calm_model

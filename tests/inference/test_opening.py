@@ -18,12 +18,12 @@ import tifffile
 from PIL import Image as Pillow
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.inference.file_image import FileImage
-from seunet.inference.image import Bounds, Mpp
-from seunet.inference.opening import open_image
-from seunet.inference.slide_image import SlideImage, _bounds
-from seunet.inference.tiff_image import TiffImage
-from seunet.inference.tiff_segments import SegmentCache
+from seunet.images.file_image import FileImage
+from seunet.images.image import Bounds, Mpp
+from seunet.images.open import open_image
+from seunet.images.openslide_image import SlideImage, _bounds
+from seunet.images.tiff_image import TiffImage
+from seunet.images.tiff_tiles import SegmentCache
 from tests.support.datasets import he_pixels
 from tests.support.mutants import png_bomb, raw_png, tiff_bomb
 from tests.support.real_data import real_data
@@ -612,7 +612,7 @@ def test_the_real_slide_is_read_as_openslide_reads_it() -> None:
 
 
 def _by_openslide(path: Path) -> FileImage:
-    from seunet.inference.slide_image import open_slide
+    from seunet.images.openslide_image import open_slide
 
     return open_slide(path, None)
 

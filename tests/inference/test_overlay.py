@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.inference import legend, shares
-from seunet.inference.legend import scale_bar
-from seunet.inference.numbered import NumberedObjects
-from seunet.inference.objects import Tally, objects
-from seunet.inference.overlay import legend_lines, write_overlay
-from seunet.inference.results import write_results
-from seunet.inference.shares import code_shares
+from seunet.results import legend, shares
+from seunet.results.legend import scale_bar
+from seunet.results.numbered import NumberedObjects
+from seunet.results.objects import Tally, objects
+from seunet.results.overlay import legend_lines, write_overlay
+from seunet.results.shares import code_shares
+from seunet.results.write import write_results
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 YELLOW = np.array(nuclei_frame().class_colors[1])

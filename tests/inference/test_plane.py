@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from seunet.errors import StorageError
-from seunet.inference.image import cut
-from seunet.inference.plane import Plane
+from seunet.images.image import cut
+from seunet.results.label_plane import Plane
 
 
 def test_blocks_written_and_read_equal_an_array(tmp_path: Path) -> None:

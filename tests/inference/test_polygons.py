@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from seunet.inference.objects import Object, objects
-from seunet.kernels.coordinates import coordinates_text
-from seunet.kernels.outlines import edges_and_corners, through_middles, trace_rings
-from seunet.maths.polygons import circularity, outline_length
+from seunet.results.coordinates import coordinates_text
+from seunet.results.objects import Object, objects
+from seunet.results.outlines import edges_and_corners, through_middles, trace_rings
+from seunet.results.polygons import circularity, outline_length
 from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import zarr
 
-from seunet.atomic import atomic_folder
 from seunet.errors import InputError, StorageError
-from seunet.inference import probabilities as module
-from seunet.inference import pyramid
-from seunet.inference.probabilities import as_byte, write_probabilities
-from seunet.inference.pyramid import halved_by_mean
+from seunet.results import ome_zarr as module
+from seunet.results import pyramid
+from seunet.results.ome_zarr import as_byte, write_probabilities
+from seunet.results.pyramid import halved_by_mean
+from seunet.storage.atomic import atomic_folder
 from tests.support.datasets import tree_bytes
 from tests.support.planes import ArrayPlane, nuclei_frame
 

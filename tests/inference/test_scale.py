@@ -7,9 +7,9 @@ import pytest
 
 import seunet
 from seunet.errors import InputError
-from seunet.inference.image import ArrayImage, Bounds, RgbArray
-from seunet.inference.scale import ENOUGH_REGIONS, MOST_READS, estimate_slide, halton
-from seunet.models.scale_estimator import ScaleEstimator, shipped_estimator
+from seunet.images.image import ArrayImage, Bounds, RgbArray
+from seunet.scale.estimator import ScaleEstimator, shipped_estimator
+from seunet.scale.of_slide import ENOUGH_REGIONS, MOST_READS, estimate_slide, halton
 from tests.support.made_tissue import made_tissue
 from tests.support.real_data import real_data
 

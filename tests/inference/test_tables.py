@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from seunet.inference.objects import Tally, objects
-from seunet.inference.tables import summary_row, write_counts, write_summary
+from seunet.results.counts import summary_row, write_counts, write_summary
+from seunet.results.objects import Tally, objects
 from tests.support.planes import ArrayPlane, nuclei_frame
 
 

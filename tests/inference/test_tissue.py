@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from seunet.errors import RegionError
-from seunet.inference.image import ArrayImage, Level, RgbArray
-from seunet.inference.tissue import Tissue, find_tissue
+from seunet.images.image import ArrayImage, Level, RgbArray
+from seunet.images.tissue import Tissue, find_tissue
 from seunet.maths.spans import Span
 
 PALE = (240, 222, 236)

@@ -6,10 +6,10 @@ import torch
 from torch.nn.functional import interpolate
 
 from seunet.errors import RegionError
-from seunet.inference.image import ArrayImage, RgbArray
-from seunet.inference.magnification import Plan
-from seunet.inference.working import WorkingRaster
+from seunet.images.image import ArrayImage, RgbArray
 from seunet.maths.spans import Span
+from seunet.segmentation.magnification import Plan
+from seunet.segmentation.tile_pixels import WorkingRaster
 from tests.support.networks import picture
 
 

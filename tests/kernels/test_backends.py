@@ -187,6 +187,7 @@ def test_half_precision_comes_back_in_half_precision(dtype: torch.dtype) -> None
     torch.testing.assert_close(result.float(), expected, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # bfloat16 on processors that announce AMX and withhold it
 def test_the_torch_backend_works_under_autocast() -> None:
     layer, image = GaussianConv2d(3, 10, lifting=True), torch.rand(1, 3, 16, 16)
     with seunet.kernel_backend("torch"), torch.autocast("cpu", dtype=torch.bfloat16):

@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seunet.kernels import source, team
+from seunet.kernels import source
+from seunet.kernels import threads as team
 from seunet.layers import GaussianConv2d
 
 

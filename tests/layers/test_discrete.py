@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seunet.errors import InputError
-from seunet.layers.discrete import DiscreteScaleConv2d
+from seunet.layers.disco_conv import DiscreteScaleConv2d
 from seunet.maths.disco import discrete_basis
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

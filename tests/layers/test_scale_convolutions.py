@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from seunet.errors import InputError
-from seunet.layers.discrete import DiscreteScaleConv2d
+from seunet.layers.disco_conv import DiscreteScaleConv2d
 from seunet.layers.projection import ScaleProjection
-from seunet.layers.scale_convolution import ScaleConvolution
-from seunet.layers.steerable import SteerableConv2d
+from seunet.layers.sesn_conv import SteerableConv2d
+from seunet.layers.shared_weight_conv import ScaleConvolution
 from seunet.maths.disco import discrete_bases
-from seunet.maths.steerable import steerable_basis
+from seunet.maths.sesn import steerable_basis
 
 SCALES = (1, 1.41, 2, 3, 4.5)
 LAYERS = pytest.mark.parametrize("layer", [SteerableConv2d, DiscreteScaleConv2d])

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from seunet.errors import InputError
-from seunet.layers import steerable
-from seunet.layers.steerable import SteerableConv2d
-from seunet.maths.steerable import TRUNCATED_ORDERS, Orders
+from seunet.layers import sesn_conv as steerable
+from seunet.layers.sesn_conv import SteerableConv2d
+from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
 
 
 @pytest.mark.parametrize("orders", [steerable.GRID_ORDERS, TRUNCATED_ORDERS, ((0, 3), (2, 0))])

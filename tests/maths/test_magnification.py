@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seunet.errors import InputError
-from seunet.maths.magnification import MAX_ENLARGEMENT, Working, working_pixels
+from seunet.segmentation.scale_plan import MAX_ENLARGEMENT, Working, working_pixels
 
 RANGE = (0.8, 1.25)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as MatplotlibPath
 
-import seunet.maths.rings as rings
-from seunet.maths.rings import outside_distance, ring_pixels
+import seunet.maths.polygon_fill as rings
+from seunet.maths.polygon_fill import outside_distance, ring_pixels
 from tests.support.ring_oracle import covered_exactly, random_ring
 
 SQUARE = np.array([(10.0, 20.0), (60.0, 20.0), (60.0, 70.0), (10.0, 70.0)])

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from seunet.kernels.scale_space import BLOCK_PX, block_counts, block_means, block_moments
-from seunet.maths.scale_signature import LADDER, MOMENTS, SIGNATURE_LENGTH, signature, smoothing_taps
-from seunet.maths.scale_templates import GRID, fit_templates, read_scale
+from seunet.scale.moments import BLOCK_PX, block_counts, block_means, block_moments
+from seunet.scale.signature import LADDER, MOMENTS, SIGNATURE_LENGTH, signature, smoothing_taps
+from seunet.scale.templates import GRID, fit_templates, read_scale
 
 FloatImage = NDArray[np.float32]
 

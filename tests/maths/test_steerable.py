@@ -8,7 +8,7 @@ import torch
 from numpy.polynomial import hermite_e
 from scipy.interpolate import BarycentricInterpolator
 
-from seunet.maths.steerable import (
+from seunet.maths.sesn import (
     GRID_ORDERS,
     TRUNCATED_ORDERS,
     hermite_functions,

@@ -16,7 +16,7 @@ from safetensors.torch import save
 import seunet
 from seunet.errors import ModelFileError, StorageError
 from seunet.models.card import ModelCard
-from seunet.models.files import BUILT_IN
+from seunet.pretrained import BUILT_IN
 
 OPTIONS: dict[str, Any] = {"widths": (10, 20), "classes": 3}
 

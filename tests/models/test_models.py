@@ -10,7 +10,7 @@ import torch
 
 import seunet
 from seunet.errors import InputError
-from seunet.models.gaussian import SEUNet
+from seunet.models.seunet import SEUNet
 
 SMALL: dict[str, Any] = {"widths": (10, 20, 40)}
 

@@ -16,9 +16,9 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError, ModelFileError
-from seunet.models.scale_estimator import Limits, ScaleEstimate, ScaleEstimator, colour_fault, shipped_estimator
-from seunet.models.scale_files import load_estimator, save_estimator
-from seunet.models.scale_regions import REGION_PX, Region, observe, spread_boxes
+from seunet.scale.estimator import Limits, ScaleEstimate, ScaleEstimator, colour_fault, shipped_estimator
+from seunet.scale.files import load_estimator, save_estimator
+from seunet.scale.regions import REGION_PX, Region, observe, spread_boxes
 from tests.support.foreign_images import MADE, PHOTOGRAPHS, foreign_images
 from tests.support.made_tissue import made_tissue
 from tests.support.real_data import real_data

@@ -15,7 +15,7 @@ import torch
 from seunet.errors import ModelFileError
 from seunet.models.registry import create_model
 from seunet.training.checkpoint import Checkpoint, model_tensors, optimizer_tensors, write_checkpoint
-from seunet.training.recipe import make_optimizer
+from seunet.training.optimizer import make_optimizer
 
 MARK = "model/head.convolution.weight"
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from seunet.data import raster
+from seunet.images import pillow_codec as raster
+from seunet.storage.files import sha256
 from tests.support.datasets import he_pixels
 
 Plant = Callable[[Path, dict[str, Any]], object]
@@ -20,7 +21,7 @@ def _rewrite(folder: Path, entry: dict[str, Any], kind: str, pixels: np.ndarray)
     """Replace a file and make the manifest's hashes agree: only the content is wrong."""
     data = raster.encode_png(pixels)
     (folder / entry[kind]["path"]).write_bytes(data)
-    entry[kind] |= {"sha256": raster.sha256(data), "pixel_sha256": raster.pixel_sha256(pixels)}
+    entry[kind] |= {"sha256": sha256(data), "pixel_sha256": raster.pixel_sha256(pixels)}
 
 
 def _areas(entry: dict[str, Any], mask: np.ndarray) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from seunet.inference.frame import Frame
-from seunet.inference.plane import ArrayPlane as ArrayPlane
+from seunet.results.frame import Frame
+from seunet.results.label_plane import ArrayPlane as ArrayPlane
 
 Codes = NDArray[np.uint8]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from seunet.models.scale_estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
-from seunet.models.scale_regions import Region
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
+from seunet.scale.regions import Region
 
 
 def trusting_estimator() -> ScaleEstimator:

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 import yaml
 
-from seunet.data.loader import Window, WindowDataset
+from seunet.data.windows import Window, WindowDataset
 from seunet.training.config import TrainingConfig, checked_config
+from seunet.training.distributed import Processes
 from seunet.training.loop import train
-from seunet.training.processes import Processes
-from seunet.training.reports import Observer, Outcome
+from seunet.training.observers import Observer, Outcome
 from tests.support.cli import seunet
 from tests.support.datasets import write_csv, write_nuclei
 

@@ -18,13 +18,13 @@ from torch import Tensor
 from seunet.data.augment import epoch_order
 from seunet.errors import SeunetError
 from seunet.layers.scalewise import ScaleNorm2d
-from seunet.training.building import make_model
+from seunet.training.batches import Sources
 from seunet.training.config import TrainingConfig
+from seunet.training.distributed import Processes, joined
 from seunet.training.loop import train
-from seunet.training.processes import Processes, joined
-from seunet.training.recipe import make_optimizer
-from seunet.training.sources import Sources
-from seunet.training.step import Batch, Trainer, collate
+from seunet.training.make_model import make_model
+from seunet.training.optimizer import make_optimizer
+from seunet.training.trainer import Batch, Trainer, collate
 from seunet.training.validation import validate
 from tests.support.training import poisoned, stop_after, tiny_config
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seunet.training.board import board
+from seunet.training.tensorboard import board
 from tests.support.training import learnt, tiny_config, train_alone
 
 

@@ -25,7 +25,7 @@ from seunet.training.checkpoint import (
     restore_optimizer,
     write_checkpoint,
 )
-from seunet.training.recipe import make_optimizer
+from seunet.training.optimizer import make_optimizer
 from tests.support.checkpoints import killed_writer, step_of
 from tests.support.training import SAVE_CALLS, failing_call
 

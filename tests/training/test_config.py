@@ -105,7 +105,10 @@ def test_malformed_overrides_are_refused(override: str, text: str, tmp_path: Pat
         ("recipe.epoch=1", "c.yaml: in `recipe`: unknown key 'epoch'; did you mean 'epochs'? (known: accumulate, av"),
         ("data.augmentation.crop=1", "c.yaml: in `data.augmentation`: unknown key 'crop'; did you mean 'crop_px'? ("),
         ("machine.devise=cpu", "c.yaml: in `machine`: unknown key 'devise'; did you mean 'device'? (known: checkpoint"),
-        ("validation.zzz=1", "c.yaml: in `validation`: unknown key 'zzz' (known: batch, every_epochs, fusion)"),
+        (
+            "validation.zzz=1",
+            "c.yaml: in `validation`: unknown key 'zzz' (known: batch, every_epochs, fusion, mean_of_last)",
+        ),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(override: str, text: str, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seunet.training.building import make_model
-from seunet.training.sources import Sources
+from seunet.training.batches import Sources
+from seunet.training.make_model import make_model
 from seunet.training.validation import validate
 from tests.support.training import ALONE, tiny_config, train_alone
 

@@ -14,13 +14,13 @@ from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.models.registry import create_model
-from seunet.models.skeleton import ScaleUNet
-from seunet.training.building import begin_with
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.batches import ShareSampler, Sources
 from seunet.training.checkpoint import read_checkpoint
-from seunet.training.matching import head_scales, scale_bands
-from seunet.training.recipe import make_optimizer, set_pace
-from seunet.training.sources import ShareSampler, Sources
-from seunet.training.step import Batch, LossOf, Trainer
+from seunet.training.head_bands import head_scales, scale_bands
+from seunet.training.make_model import begin_with
+from seunet.training.optimizer import make_optimizer, set_pace
+from seunet.training.trainer import Batch, LossOf, Trainer
 from tests.support.training import ALONE, tiny_config, train_alone
 
 OWN = {

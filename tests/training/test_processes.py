@@ -15,12 +15,12 @@ from safetensors.torch import load_file, save_file
 
 from seunet.data.augment import epoch_order
 from seunet.errors import InputError
-from seunet.training.building import make_model
+from seunet.storage.jsonl import rows
+from seunet.training.batches import Sources
 from seunet.training.checkpoint import read_checkpoint, restore_model
-from seunet.training.journal import rows
-from seunet.training.processes import joined
-from seunet.training.sources import Sources
-from seunet.training.step import Batch
+from seunet.training.distributed import joined
+from seunet.training.make_model import make_model
+from seunet.training.trainer import Batch
 from seunet.training.validation import validate
 from tests.support.training import (
     ALONE,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seunet.models.registry import create_model
-from seunet.training.recipe import make_optimizer, one_cycle, set_pace, without_decay
+from seunet.training.optimizer import make_optimizer, one_cycle, set_pace, without_decay
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 4, 5, 7, 10, 33, 100, 1001])

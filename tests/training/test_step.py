@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.models.registry import create_model
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.storage.jsonl import rows
 from seunet.training.checkpoint import read_checkpoint
-from seunet.training.journal import rows
-from seunet.training.recipe import make_optimizer, one_cycle, set_pace
-from seunet.training.step import Batch, Trainer, largest_that_fits, out_of_memory
+from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
+from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
 from tests.support.training import ALONE, tiny_config, train_alone
 
 

@@ -17,7 +17,7 @@ from seunet.cli.progress import progress as progress_of
 from seunet.errors import SeunetError
 
 if TYPE_CHECKING:
-    from seunet.data.plan import Plan, Settings
+    from seunet.data.prepare.plan import Plan, Settings
 
 EXIT_PART = 5
 
@@ -94,7 +94,7 @@ def prepare_monuseg(shared: Shared, clip: bool = CLIP) -> None:
 
     Example: seunet data prepare monuseg downloads/ prepared/monuseg
     """
-    from seunet.data.monuseg import plan_monuseg
+    from seunet.data.formats.monuseg import plan_monuseg
 
     window = 400 if shared.window is None else shared.window
     settings = _settings(shared, window, max(window // 2, 1), clip=clip)
@@ -110,7 +110,7 @@ def prepare_bcss(
 
     Example: seunet data prepare bcss 0_Public-data-Amgad2019_0.25MPP/ prepared/bcss
     """
-    from seunet.data.bcss import TEST_INSTITUTIONS, plan_bcss
+    from seunet.data.formats.bcss import TEST_INSTITUTIONS, plan_bcss
 
     settings = _settings(shared, 512, min_annotated=min_annotated)
     sites = TEST_INSTITUTIONS if test_institutions is None else tuple(test_institutions.replace(",", " ").split())
@@ -134,7 +134,7 @@ def prepare_folder(
     Example: seunet data prepare folder lab/ prepared/lab --class-map classes.csv --mpp 0.25
     --patient-pattern '^(P[0-9]+)_' --test 0.2
     """
-    from seunet.data.folder import FolderRules, plan_folder
+    from seunet.data.formats.folder import FolderRules, plan_folder
 
     rules = FolderRules(kind, class_map, instance_class, patient_pattern, table, test)
     settings = _settings(shared, 512, min_annotated=min_annotated)
@@ -143,8 +143,8 @@ def prepare_folder(
 
 def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **chosen: Any) -> Settings:
     """What was chosen, else the set's defaults; windows lie side by side where it has no stride of its own."""
-    from seunet.data.claim import check_places
-    from seunet.data.plan import Settings
+    from seunet.data.prepare.claim import check_places
+    from seunet.data.prepare.plan import Settings
 
     check_places(shared.source, shared.dest)
     window = window_px if shared.window is None else shared.window
@@ -155,7 +155,7 @@ def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **ch
 
 def _carry_out(plan: Plan, shared: Shared) -> None:
     """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
-    from seunet.data.prepare import FaultsError, prepare
+    from seunet.data.prepare.run import FaultsError, prepare
     from seunet.data.summary import summary_lines
 
     started = time.monotonic()

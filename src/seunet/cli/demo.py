@@ -37,10 +37,10 @@ def demo(out: Annotated[Path, OUT] = Path("out/demo"), model: Annotated[str, MOD
         raise InputError(f"{out}: is a file, but -o takes a folder; choose another name")
     image = tissue_image()
 
-    from seunet.atomic import write_text
-    from seunet.evaluation.pages import as_html, write_pictures
-    from seunet.inference.demonstration import at_scales, counts_table, page
+    from seunet.evaluation.demo import at_scales, counts_table, page
+    from seunet.evaluation.page import as_html, write_pictures
     from seunet.models.files import load
+    from seunet.storage.atomic import write_text
 
     shown = at_scales(image, load(model))
     blocks = page(TITLE, SOURCE, shown, out / "figures")

@@ -41,12 +41,12 @@ def equivariance(
 
     Example: seunet equivariance runs/nuclei/model prepared/monuseg -o out/nuclei
     """
-    from seunet.atomic import write_text
-    from seunet.evaluation.drawing import write_png
     from seunet.evaluation.equivariance_report import VARIANTS, Settings, markdown, measure_equivariance
-    from seunet.evaluation.errors_figure import errors_figure
-    from seunet.evaluation.scales import parsed_scales
+    from seunet.evaluation.figures.equivariance import errors_figure
+    from seunet.evaluation.figures.style import write_png
+    from seunet.evaluation.test_scales import parsed_scales
     from seunet.models.files import load
+    from seunet.storage.atomic import write_text
 
     chosen = {} if scales is None else {"scales": parsed_scales(scales)}
     settings = Settings(split=split, images=names(images), tiles_px=tile_sizes(tiles), antialias=antialias, **chosen)
@@ -56,7 +56,7 @@ def equivariance(
     if document["model"]["heads"] > 1:
         write_png(errors_figure(document, VARIANTS[0]), out / "equivariance.png")
     print(f"equivariance error of the logits, mean over {len(settings.scales)} scales:")
-    for variant, label in zip(VARIANTS, ("", ", without the mean of each map"), strict=True):
+    for variant, label in zip(VARIANTS, ("", ", without the mean of each map", ", not squared"), strict=True):
         mean = document["mean"][variant]
         pairs = f"σ-matched {mean['matched']:.3f}, same head {mean['same']:.3f}, best pair {mean['best']:.3f}"
         print(f"  {pairs if document['model']['heads'] > 1 else format(mean['same'], '.3f')}{label}")

@@ -13,7 +13,7 @@ from seunet.errors import InputError
 
 if TYPE_CHECKING:
     from seunet.evaluation.evaluate import Settings
-    from seunet.models.skeleton import ScaleUNet
+    from seunet.models.unet_skeleton import ScaleUNet
 
 MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
 DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.")
@@ -68,10 +68,10 @@ def evaluate(
     """
     from seunet.evaluation.evaluate import Settings
     from seunet.evaluation.evaluate import evaluate as run
-    from seunet.evaluation.scales import TEST_SCALES, parsed_scales
+    from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
     from seunet.models.files import load
-    from seunet.models.scale_files import load_estimator
-    from seunet.models.scale_use import known_fusions
+    from seunet.models.heads_to_use import known_fusions
+    from seunet.scale.files import load_estimator
 
     extra = {"told": told, "known": known, "oracle": oracle, "estimated": estimated, "pyramid": pyramid}
     network = load(model)
@@ -110,10 +110,10 @@ def tile_sizes(text: str | None) -> tuple[int, ...] | None:
 
 
 def _write_results(document: dict[str, Any], out: Path) -> None:
-    from seunet.atomic import write_text
-    from seunet.evaluation.curves_figure import curves_figure, own_curves
-    from seunet.evaluation.drawing import write_png
+    from seunet.evaluation.figures.curves import curves_figure, own_curves
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.scores import comma_separated, markdown, metric_name
+    from seunet.storage.atomic import write_text
 
     write_text(out / "evaluation.md", markdown(document))
     write_text(out / "evaluation.csv", comma_separated(document))
@@ -122,10 +122,10 @@ def _write_results(document: dict[str, Any], out: Path) -> None:
 
 
 def _write_panels(document: dict[str, Any], model: ScaleUNet, data: Path, settings: Settings, out: Path) -> None:
-    from seunet.evaluation.drawing import write_png
     from seunet.evaluation.evaluate import open_windows
-    from seunet.evaluation.panels_figure import PANEL_SCALES, panel, panels_figure
-    from seunet.evaluation.ways import ways_of_predicting
+    from seunet.evaluation.figures.panels import PANEL_SCALES, panel, panels_figure
+    from seunet.evaluation.figures.style import write_png
+    from seunet.evaluation.predictors import ways_of_predicting
 
     windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
     ways = ways_of_predicting(settings.ways, settings.antialias)

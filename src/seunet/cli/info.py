@@ -27,7 +27,7 @@ def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
 
 
 def _model(target: str) -> dict[str, Any]:
-    from seunet.inference.describe_model import describe_architecture, describe_model_folder
+    from seunet.models.describe import describe_architecture, describe_model_folder
     from seunet.models.files import built_in_models, model_folder
     from seunet.models.registry import list_models
 
@@ -42,10 +42,10 @@ def _model(target: str) -> dict[str, Any]:
 def _print_image(path: Path, as_json: bool) -> None:
     from contextlib import closing
 
-    from seunet.inference.describe import describe, description_text
-    from seunet.inference.guarded import open_guarded
-    from seunet.inference.known_scale import describe_estimate
-    from seunet.inference.scale import estimate_slide
+    from seunet.images.describe import describe, description_text
+    from seunet.images.sandboxed import open_guarded
+    from seunet.scale.of_slide import estimate_slide
+    from seunet.segmentation.scale_choice import describe_estimate
 
     with closing(open_guarded(path)) as image:
         description = describe(image) | {"scale_from_pixels": describe_estimate(estimate_slide(image), image.mpp)}
@@ -53,7 +53,7 @@ def _print_image(path: Path, as_json: bool) -> None:
 
 
 def _print_model(description: dict[str, Any], as_json: bool) -> None:
-    from seunet.inference.describe_model import model_text
+    from seunet.models.describe import model_text
 
     print(_json(description) if as_json else model_text(description))
 

@@ -35,8 +35,8 @@ def curves(
     Example: seunet plot curves out/seunet/evaluation.json out/unet/evaluation.json -o curves.png
     """
     from seunet.cli.evaluate import names
-    from seunet.evaluation.curves_figure import curves_figure, own_curves, rival_curves
-    from seunet.evaluation.drawing import write_png
+    from seunet.evaluation.figures.curves import curves_figure, own_curves, rival_curves
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.report_folder import read_report
     from seunet.evaluation.scores import metric_name
 
@@ -57,10 +57,10 @@ def sigmas(source: Path = SOURCE, out: Path = OUT, title: str | None = TITLE) ->
 
     Example: seunet plot sigmas runs/nuclei/model -o sigmas.png
     """
-    from seunet.evaluation.drawing import write_png
+    from seunet.evaluation.figures.sigmas import sigmas_figure
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.provenance import sigma_facts
     from seunet.evaluation.report_folder import read_report
-    from seunet.evaluation.sigmas_figure import sigmas_figure
     from seunet.models.files import load
 
     if source.is_dir():
@@ -80,9 +80,9 @@ def weights(log: Path = LOG, out: Path = OUT, title: str | None = TITLE) -> None
 
     Example: seunet plot weights runs/nuclei/log.jsonl -o weights.png
     """
-    from seunet.evaluation.drawing import write_png
-    from seunet.evaluation.training_figure import course, training_figure
-    from seunet.training.journal import rows
+    from seunet.evaluation.figures.style import write_png
+    from seunet.evaluation.figures.training import course, training_figure
+    from seunet.storage.jsonl import rows
 
     try:
         shown = course(rows(log), str(log))
@@ -118,9 +118,9 @@ def filters(out: Path = OUT) -> None:
 
     import torch
 
-    from seunet.atomic import atomic_path
-    from seunet.evaluation.filters_figure import HEIGHT_PX, WIDTH_PX, filters_figure, save_png
-    from seunet.evaluation.scale_matching import explanation, filter_study
+    from seunet.evaluation.figures.filters import HEIGHT_PX, WIDTH_PX, filters_figure, save_png
+    from seunet.evaluation.filter_study import explanation, filter_study
+    from seunet.storage.atomic import atomic_path
 
     # Opened before the work, so that a place that cannot be written is told at once.
     with atomic_path(out) as part:

@@ -37,13 +37,13 @@ def reproduce(
 
     Example: seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu
     """
-    from seunet.atomic import write_text
-    from seunet.evaluation.pages import as_html, as_markdown, write_pictures
-    from seunet.evaluation.protocol import read_protocol
-    from seunet.evaluation.reproduce import Interrupted, is_measured, read_measured
-    from seunet.evaluation.reproduce import reproduce as run
-    from seunet.evaluation.reproduce_page import page
-    from seunet.training.processes import joined
+    from seunet.evaluation.page import as_html, as_markdown, write_pictures
+    from seunet.evaluation.reproduce.protocol import read_protocol
+    from seunet.evaluation.reproduce.report import page
+    from seunet.evaluation.reproduce.run import Interrupted, is_measured, read_measured
+    from seunet.evaluation.reproduce.run import reproduce as run
+    from seunet.storage.atomic import write_text
+    from seunet.training.distributed import joined
 
     protocol = read_protocol(config, tuple(set_values))
     keep_freed_memory()

@@ -15,9 +15,9 @@ from seunet.errors import InputError
 from seunet.memory import keep_freed_memory
 
 if TYPE_CHECKING:
-    from seunet.inference.choices import Choices
-    from seunet.inference.cohort import Result
-    from seunet.inference.inputs import Inputs, Item
+    from seunet.segmentation.inputs import Inputs, Item
+    from seunet.segmentation.options import Choices
+    from seunet.segmentation.segment_many import Result
 
 INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder; each input gets one in it.")
@@ -77,8 +77,8 @@ def segment(
 
     Example: seunet segment slides/ -o out
     """
-    from seunet.inference.cohort import check_out, one_after_the_other, segment_all
-    from seunet.inference.inputs import find_inputs
+    from seunet.segmentation.inputs import find_inputs
+    from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
 
     choices = _choices(
         model=model,
@@ -108,7 +108,7 @@ def segment(
                 found.items, out, choices, lambda item: stack.enter_context(progress_of(progress, timed=True))
             )
         else:
-            from seunet.inference.cluster import over_cluster
+            from seunet.segmentation.cluster import over_cluster
 
             results = over_cluster(found.items, out, choices, dask, workers)
         code = segment_all(found, out, _one_bar_at_a_time(results, stack), _announcer(found, out))
@@ -126,7 +126,7 @@ def _one_bar_at_a_time(results: Iterator[Result], stack: ExitStack) -> Iterator[
 def _choices(**options: Any) -> Choices:
     from pydantic import ValidationError
 
-    from seunet.inference.choices import Choices
+    from seunet.segmentation.options import Choices
 
     names = {"tile_px": "--tile-size", "min_area_px": "--min-area"}
     try:
@@ -159,13 +159,13 @@ def _use_threads(threads: int | None) -> None:
 
 def _check_model(model: str) -> None:
     """A model that is not there is told once, not for every input."""
-    from seunet.inference.slide import network
+    from seunet.segmentation.segment_file import network
 
     network(model)
 
 
 def _announcer(inputs: Inputs, out: Path) -> Any:
-    from seunet.inference.cohort import Failure
+    from seunet.segmentation.segment_many import Failure
 
     paths: dict[str, Item] = {item.name: item for item in inputs.items}
 

@@ -16,9 +16,9 @@ import typer
 from seunet.memory import keep_freed_memory
 
 if TYPE_CHECKING:
-    from seunet.models.skeleton import ScaleUNet
-    from seunet.training.reports import Observer, Outcome, StepReport, ValidationReport
-    from seunet.training.sources import Sources
+    from seunet.models.unet_skeleton import ScaleUNet
+    from seunet.training.batches import Sources
+    from seunet.training.observers import Observer, Outcome, StepReport, ValidationReport
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -63,8 +63,8 @@ def train(
     if out is None:
         raise typer.BadParameter("needs the folder of the run", param_hint="-o")
 
+    from seunet.training.distributed import joined
     from seunet.training.loop import train as run_training
-    from seunet.training.processes import joined
 
     keep_freed_memory()
     stop = StopOnSignal()
@@ -89,7 +89,7 @@ def train(
 @contextmanager
 def training_observers(out: Path, shown: bool, drawn: bool) -> Iterator[tuple[Observer, ...]]:
     """Those who watch a run: progress if it is to be shown, TensorBoard if it is to be drawn."""
-    from seunet.training.board import board
+    from seunet.training.tensorboard import board
 
     with _progress(shown) as bar, board(out, drawn) as writer:
         yield tuple(observer for observer in (bar, writer) if observer is not None)

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from seunet.atomic import write_text
-from seunet.data.jobs import IGNORE_CODE
-from seunet.data.raster import read_limited
+from seunet.data.prepare.one_image import IGNORE_CODE
 from seunet.errors import InputError
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.maths.windows import window_grid
+from seunet.storage.atomic import write_text
+from seunet.storage.files import read_limited
 
 FORMAT = "seunet-data/1"
 MANIFEST = "manifest.json"

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.data import raster
-from seunet.data.claim import FOLDERS, WORK
 from seunet.data.manifest import FileEntry, ImageEntry, Manifest, read_manifest
-from seunet.data.prepare import Progress
+from seunet.data.prepare.claim import FOLDERS, WORK
+from seunet.data.prepare.run import Progress
 from seunet.errors import InputError
+from seunet.images import pillow_codec as raster
 from seunet.limits import MPP_RANGE
+from seunet.storage.files import sha256
 
 
 class Finding(NamedTuple):
@@ -55,7 +56,7 @@ def _image_findings(
         except InputError as error:
             yield Finding(file.path, _without_name(error, file.path))
             continue
-        if raster.sha256(data) != file.sha256:
+        if sha256(data) != file.sha256:
             yield Finding(file.path, "altered since it was prepared (sha256 differs); prepare the set again")
         elif raster.pixel_sha256(array) != file.pixel_sha256:
             yield Finding(file.path, "pixels differ from the manifest's pixel_sha256; prepare the set again")

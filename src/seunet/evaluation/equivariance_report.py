@@ -13,18 +13,18 @@ import torch
 from torch import Tensor
 
 from seunet import __version__
-from seunet.data.loader import WindowDataset
+from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
-from seunet.evaluation.counting import images_of
+from seunet.evaluation.confusions import images_of
 from seunet.evaluation.equivariance import pair_errors, without_mean
 from seunet.evaluation.evaluate import open_windows
+from seunet.evaluation.predictors import head_logits
 from seunet.evaluation.provenance import check_fit, data_facts, model_facts, new_clock, note_part, source_commit
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
-from seunet.evaluation.scales import TEST_SCALES, check_scales, scale_label
-from seunet.evaluation.ways import head_logits
+from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
-from seunet.models.gaussian import SEUNet
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
 
 FORMAT: Final = "seunet-equivariance/1"
 VARIANTS: Final = ("as_in_the_paper", "without_mean", "unsquared")

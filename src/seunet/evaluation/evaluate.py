@@ -11,9 +11,10 @@ from typing import Any, Final
 import torch
 
 from seunet import __version__
-from seunet.data.loader import WindowDataset
-from seunet.evaluation.counting import confusions, images_of
-from seunet.evaluation.estimating import estimate_at, estimate_facts, estimator_for, training_mpp
+from seunet.data.windows import WindowDataset
+from seunet.evaluation.confusions import confusions, images_of
+from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
+from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
 from seunet.evaluation.provenance import (
     check_fit,
     data_facts,
@@ -25,14 +26,13 @@ from seunet.evaluation.provenance import (
     source_commit,
 )
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
-from seunet.evaluation.scales import TEST_SCALES, check_scales, check_way_scales
 from seunet.evaluation.scores import scores
-from seunet.evaluation.ways import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
+from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_scales
 from seunet.maths.fusion import FUSIONS
 from seunet.maths.rescaling import scaled_size
-from seunet.models.scale_estimator import ScaleEstimator
-from seunet.models.scale_use import fusion_of, fusions_of, model_mpp
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.heads_to_use import fusion_of, fusions_of, model_mpp
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.estimator import ScaleEstimator
 
 FORMAT: Final = "seunet-evaluation/1"
 Progress = Callable[[int, int, str], None]

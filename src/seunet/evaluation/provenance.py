@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 import seunet
-from seunet.data.loader import WindowDataset
+from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.models.files import weights_sha256
-from seunet.models.gaussian import SEUNet
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.machine import peak_memory_bytes
 
 MPP_TOLERANCE = 1.05

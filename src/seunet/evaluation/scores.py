@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import torch
 
-from seunet.evaluation.scales import scale_label
-from seunet.evaluation.ways import ways_of_predicting
+from seunet.evaluation.predictors import ways_of_predicting
+from seunet.evaluation.test_scales import scale_label
 from seunet.maths.confusion import class_iou, headline_iou
 
 BEST_HEAD: Final = "best head (oracle)"

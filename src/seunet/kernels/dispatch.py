@@ -89,7 +89,7 @@ def max_pool(features: Tensor) -> Tensor:
     """The largest of each 2×2 pixels: [B, scales, C, H, W] → [B, scales, C, H // 2, W // 2], never below one pixel."""
     window = pooling_window(features)
     if window == (2, 2) and runs_in_whole_vectors(features):
-        from seunet.kernels.resample import MaxPool
+        from seunet.kernels.pooling import MaxPool
 
         return MaxPool.apply(features)  # type: ignore[no-any-return, no-untyped-call]
     pooled = max_pool2d(features.flatten(0, 1), window)
@@ -99,7 +99,7 @@ def max_pool(features: Tensor) -> Tensor:
 def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
     """The channels of `skip`, then those of `rising` upsampled to its size (`maths.rescaling.upsample_to`)."""
     if skip.shape[3:] != rising.shape[3:] and runs_in_whole_vectors(skip) and skip.dtype == rising.dtype:
-        from seunet.kernels.resample import JoinUpsampled
+        from seunet.kernels.pooling import JoinUpsampled
 
         return JoinUpsampled.apply(skip, rising)  # type: ignore[no-any-return, no-untyped-call]
     return torch.cat([skip, upsample_to(rising, *skip.shape[3:])], dim=2)
@@ -107,7 +107,7 @@ def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
 
 def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """max(w·(x − mean)/√(var + ε) + b, 0) of [B, C, H, W] and the mean and variance [C] of the batch."""
-    from seunet.kernels.normalise import NormRelu
+    from seunet.kernels.batch_norm import NormRelu
 
     return NormRelu.apply(maps, weight, bias, epsilon)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -140,7 +140,7 @@ def _fused(
     relu: bool,
     rows: slice | None,
 ) -> Tensor:
-    from seunet.kernels import fused  # Numba takes a second to import: only where it is used
+    from seunet.kernels import jet as fused  # Numba takes a second to import: only where it is used
 
     order = _order(coefficients)
     # Half precision has no arithmetic of its own on most CPUs: computed in single precision.

@@ -6,7 +6,14 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-COMPILED_FILES: Final = ("simd.py", "passes.py", "strips.py", "tasks.py", "planes.py", "channels.py")
+COMPILED_FILES: Final = (
+    "simd.py",
+    "filter_loops.py",
+    "strip_loops.py",
+    "jet_loops.py",
+    "pooling_loops.py",
+    "batch_norm_loops.py",
+)
 
 
 def source_digest() -> int:

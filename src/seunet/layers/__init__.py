@@ -3,11 +3,11 @@
 Feature maps are [batch, scales, channels, height, width] everywhere in this room.
 """
 
-from seunet.layers.discrete import DiscreteScaleConv2d
-from seunet.layers.gaussian import GaussianConv2d
+from seunet.layers.disco_conv import DiscreteScaleConv2d
+from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.projection import ScaleProjection
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
-from seunet.layers.steerable import SteerableConv2d
+from seunet.layers.sesn_conv import SteerableConv2d
 
 __all__ = [
     "DiscreteScaleConv2d",

@@ -10,7 +10,7 @@ from torch.nn.functional import avg_pool2d
 
 from seunet.errors import unknown_name
 from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
-from seunet.layers.synced import synced_batch_norm, together
+from seunet.layers.synced_norm import synced_batch_norm, together
 from seunet.maths.rescaling import pooling_window
 
 NORMS: Final = ("group", "shared")

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seunet.maths.steerable import pad_to_size
+from seunet.maths.sesn import pad_to_size
 
 TAPS = (-1, 0, 1)
 """The positions of the deltas along one axis at scale 1."""

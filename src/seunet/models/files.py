@@ -19,26 +19,24 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
-from seunet.atomic import write_bytes, write_text
 from seunet.errors import InputError, ModelFileError
-from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES, MAX_PARAMETERS
+from seunet.limits import MAX_CONFIG_BYTES, MAX_PARAMETERS
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
-from seunet.models.gaussian import SEUNet
 from seunet.models.registry import build_model, model_config
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.pretrained import BUILT_IN
+from seunet.storage.atomic import write_bytes, write_text
+from seunet.storage.tensors import compare_tensors, declared_tensors, read_at_most, read_weights
 
 if TYPE_CHECKING:
-    from seunet.models.scale_estimator import ScaleEstimator
+    from seunet.scale.estimator import ScaleEstimator
 
 FORMAT: Final = "seunet-model"
 VERSION: Final = 1
 CONFIG_NAME: Final = "config.json"
 WEIGHTS_NAME: Final = "model.safetensors"
-BUILT_IN: Final = Path(__file__).parents[1] / "pretrained"
-"""Models that ship with the package, by the names of their folders."""
-
-_DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
 
 
 def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
@@ -56,7 +54,7 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     if model.card is not None:
         config["card"] = model.card.model_dump(mode="json")
     if model.scale_estimator is not None:
-        from seunet.models.scale_files import save_estimator
+        from seunet.scale.files import save_estimator
 
         save_estimator(model.scale_estimator, place)
     write_bytes(place / WEIGHTS_NAME, weights)
@@ -123,7 +121,7 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
 
 
 def _scale_estimator(place: Path) -> ScaleEstimator | None:
-    from seunet.models.scale_files import has_estimator, load_estimator
+    from seunet.scale.files import has_estimator, load_estimator
 
     return load_estimator(place) if has_estimator(place) else None
 
@@ -159,14 +157,6 @@ def _card(path: Path, config: dict[str, Any], checked: ModelConfig) -> ModelCard
     return card
 
 
-def read_at_most(path: Path, limit_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(limit_bytes + 1)
-    if len(data) > limit_bytes:
-        raise ModelFileError(f"{path}: larger than {limit_bytes:,} bytes; this is no model config")
-    return data
-
-
 def _field(path: Path, config: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
     value = config.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -185,52 +175,3 @@ def _expected_tensors(path: Path, name: str, config: ModelConfig) -> dict[str, t
     if parameters > MAX_PARAMETERS:
         raise ModelFileError(f"{path}: asks for {parameters:,} parameters; the limit is {MAX_PARAMETERS:,}")
     return {key: (tuple(tensor.shape), tensor.dtype) for key, tensor in skeleton.state_dict().items()}
-
-
-def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
-    try:
-        size = path.stat().st_size
-        if size != promised.get("bytes") or size > MAX_MODEL_BYTES:
-            raise ModelFileError(
-                f"{path}: {size:,} bytes where the config promises {promised.get('bytes')!r}; truncated? fetch it again"
-            )
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); fetch the model again") from None
-    if hashlib.sha256(data).hexdigest() != promised.get("sha256"):
-        raise ModelFileError(f"{path}: its sha256 is not the config's; the file was altered or damaged: fetch it again")
-    return data
-
-
-def declared_tensors(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
-    """Names, shapes and types that a safetensors file declares: 8 bytes of length, then JSON."""
-    length = int.from_bytes(data[:8], "little")
-    try:
-        if not 0 < length <= min(len(data) - 8, MAX_CONFIG_BYTES):
-            raise ValueError
-        declared = json.loads(data[8 : 8 + length])
-        return {
-            key: (tuple(entry["shape"]), _DTYPES.get(entry["dtype"]))
-            for key, entry in declared.items()
-            if key != "__metadata__"
-        }
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
-
-
-def compare_tensors(
-    path: Path,
-    expected: dict[str, tuple[tuple[int, ...], torch.dtype]],
-    found: dict[str, tuple[tuple[int, ...], torch.dtype | None]],
-) -> None:
-    """Refuse weights that are not those of the config, naming the first three that differ."""
-    wrong = [f"{key} is missing" for key in expected if key not in found]
-    wrong += [f"{key} is not part of the model" for key in found if key not in expected]
-    wrong += [
-        f"{key} is {list(found[key][0])} {found[key][1]}, not {list(shape)} {dtype}"
-        for key, (shape, dtype) in expected.items()
-        if key in found and found[key] != (shape, dtype)
-    ]
-    if wrong:
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise ModelFileError(f"{path}: does not fit the config: {'; '.join(wrong[:3])}{more}")

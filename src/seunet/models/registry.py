@@ -10,9 +10,9 @@ from typing import Any, Final
 from seunet.errors import unknown_name
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, validated
-from seunet.models.gaussian import SEUNet
 from seunet.models.plain import PlainConv2d
-from seunet.models.skeleton import ScaleUNet
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
 
 
 def _plain_unet(config: PlainConfig) -> ScaleUNet:

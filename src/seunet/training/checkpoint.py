@@ -19,8 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor, nn
 
-from seunet.atomic import write_bytes
 from seunet.errors import ModelFileError
+from seunet.storage.atomic import write_bytes
 
 FORMAT: Final = "seunet-checkpoint-1"
 AVERAGED: Final = "average/"

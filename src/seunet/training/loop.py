@@ -14,18 +14,18 @@ from torch.utils.data import DataLoader
 
 from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, ResourceError, SeunetError
-from seunet.models.skeleton import ScaleUNet
-from seunet.training.building import begin_with, make_model
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.batches import ShareSampler, Sources, batches, check_shares, image_names
 from seunet.training.config import TrainingConfig
-from seunet.training.keeping import Keeper, Progress, kept_before, restore
+from seunet.training.distributed import Processes
+from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.machine import Meter
-from seunet.training.matching import head_scales, scale_bands
-from seunet.training.processes import Processes
-from seunet.training.recipe import make_optimizer, one_cycle, set_pace
-from seunet.training.reports import Observer, Outcome, StepReport, ValidationReport
+from seunet.training.make_model import begin_with, make_model
+from seunet.training.observers import Observer, Outcome, StepReport, ValidationReport
+from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
+from seunet.training.run_files import Keeper, Progress, kept_before, restore
 from seunet.training.run_folder import RunFolder
-from seunet.training.sources import ShareSampler, Sources, batches, check_shares, image_names
-from seunet.training.step import Batch, Trainer, largest_that_fits, out_of_memory
+from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
 from seunet.training.validation import validate
 
 

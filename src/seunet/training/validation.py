@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
-from seunet.data.loader import WindowDataset
+from seunet.data.windows import WindowDataset
 from seunet.maths.confusion import confusion_matrices, headline_iou
 from seunet.maths.fusion import FUSIONS, predicted_classes
-from seunet.models.skeleton import ScaleUNet
-from seunet.training.processes import Processes
-from seunet.training.step import collate
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.distributed import Processes
+from seunet.training.trainer import collate
 
 
 def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, Any]:

@@ -1,0 +1,56 @@
+"""MoNuSeg as published: TIFF images and ImageScope outlines of nuclei, a training and a test archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
+from seunet.data.manifest import ClassEntry
+from seunet.data.prepare.plan import Found, Plan, Settings, make_plan
+from seunet.data.prepare.splits import move_share
+from seunet.errors import SeunetError
+
+TRAIN = ("MoNuSeg 2018 Training Data", "MoNuSegTrainingData")
+TEST = ("MoNuSegTestData", "MoNuSeg Test Data")
+EXPECTED = f"the folders “{TRAIN[0]}” and “{TEST[0]}”"
+CLASSES = [
+    ClassEntry(code=0, name="background", color=(0, 0, 0)),
+    ClassEntry(code=1, name="nucleus", color=(255, 214, 64)),
+]
+NOMINAL_MPP = 0.25
+PATIENT_CHARACTERS = 12
+"""TCGA-18-5592-01Z-00-DX1 → TCGA-18-5592."""
+
+
+def plan_monuseg(source: Path, dest: Path, settings: Settings) -> Plan:
+    """Jobs for every image of the archives found below `source`."""
+    check_source(source)
+    folders = {"train": find_folder(source, TRAIN), "test": find_folder(source, TEST)}
+    if not any(folders.values()):
+        raise wrong_level(source, EXPECTED, (*TRAIN, *TEST))
+    decisions = ["a pixel is nucleus if its centre (x = column, y = row) is inside or on an outline"]
+    faults: list[SeunetError] = []
+    found: list[Found] = []
+    for split, folder in folders.items():
+        if folder is None:
+            decisions.append(f"no {split} archive in the source")
+            continue
+        pairs, bad = _pairs(folder, split)
+        found += pairs
+        faults += bad
+    found = move_share(found, settings.validation, settings.seed, "validation")
+    return make_plan("monuseg", "outlines", CLASSES, settings, found, dest, decisions=decisions, faults=faults)
+
+
+def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
+    """The training archive keeps images and XML in two folders, the test archive in one."""
+    image_folder = find_folder(folder, ["Tissue Images"]) or folder
+    xml_folder = find_folder(folder, ["Annotations"]) or folder
+    images, image_faults = images_in(image_folder)
+    outlines, xml_faults = files_by_stem(xml_folder, (".xml",))
+    names, faults = pair(images, outlines, image_folder.name, xml_folder.name)
+    found = [
+        Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)")
+        for name in names
+    ]
+    return found, image_faults + xml_faults + faults

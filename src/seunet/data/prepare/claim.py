@@ -1,0 +1,140 @@
+"""Whose is DEST?  It is written to only if empty, ours and unfinished, or given up with --overwrite."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from seunet.data.manifest import MANIFEST, Manifest, canonical_json, read_manifest
+from seunet.data.pixel_cache import FOLDER as PIXELS
+from seunet.data.prepare.one_image import Job
+from seunet.errors import InputError, StorageError
+from seunet.images.pillow_codec import read_image
+from seunet.storage.atomic import write_text
+from seunet.storage.files import sha256
+
+WORK = ".work"
+FOLDERS = ("images", "masks", "instances")
+KINDS = ("image", "mask", "instances")
+
+
+def check_places(source: Path, dest: Path) -> None:
+    """SRC and DEST must not lie in each other: sources are never written to."""
+    inner, outer = source.resolve(), dest.resolve()
+    if inner == outer or outer in inner.parents or inner in outer.parents:
+        raise InputError(f"{dest}: DEST and SRC ({source}) lie in each other; choose a DEST apart from SRC")
+
+
+def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | None:
+    """Make `dest` ours; the manifest if it is this very set already.
+
+    `options` is the fingerprint of what was asked for: an unfinished run goes on if it is the same, even if a
+    source file was corrected meanwhile.  `whole` covers the sources too: a finished set is this one if equal.
+    """
+    if dest.exists() and not dest.is_dir():
+        raise InputError(f"{dest}: is a file; choose a folder for DEST")
+    try:
+        entries = sorted(entry.name for entry in dest.iterdir()) if dest.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"{dest}: cannot be read ({error.strerror}); check its permissions") from error
+    mark = dest / WORK / "claim"
+    if mark.is_file() and mark.read_text() == options and MANIFEST not in entries:
+        return None
+    if MANIFEST in entries and not overwrite:
+        manifest = read_manifest(dest)
+        if manifest.fingerprint == whole:
+            finish(dest, manifest)
+            return manifest
+        raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
+    # A run killed while it wrote its claim leaves a .work without one: nobody's.
+    if (mark.is_file() or entries not in ([], [WORK])) and not overwrite:
+        what = "an unfinished run with other options" if mark.is_file() else f"something else ({entries[0]})"
+        raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
+    _clear(dest)
+    write_text(mark, options)
+    return None
+
+
+def note_finished(dest: Path, job: Job, mark: str, record: dict[str, Any]) -> None:
+    """Remember that an image is done."""
+    write_text(dest / WORK / f"{job['name']}.json", canonical_json({"mark": mark, "record": record}))
+
+
+def finished_before(dest: Path, job: Job, mark: str) -> dict[str, Any] | None:
+    """The record of an image that was finished before the same way, if its files are still what it says."""
+    entry = _entry(dest / WORK / f"{job['name']}.json")
+    if entry is None or entry["mark"] != mark:
+        return None
+    record: dict[str, Any] = entry["record"]
+    for kind in KINDS:
+        if record[kind] is not None:
+            file = dest / record[kind]["path"]
+            if not file.is_file() or sha256(read_image(file)) != record[kind]["sha256"]:
+                return None
+    return record
+
+
+def finish(dest: Path, manifest: Manifest) -> None:
+    """The manifest is written: forget records, files no longer in the set, and halves left by kills."""
+    for path in sorted(_recorded(dest) - _listed(manifest)):
+        _inside(dest, path).unlink(missing_ok=True)
+    sweep(dest)
+    shutil.rmtree(dest / WORK, ignore_errors=True)
+
+
+def sweep(dest: Path) -> None:
+    """Remove files half written by workers that were ended."""
+    for folder in ("", *FOLDERS):
+        for part in (dest / folder).glob(".*.part"):
+            part.unlink(missing_ok=True)
+
+
+def _clear(dest: Path) -> None:
+    """Remove what an earlier run wrote, and nothing else: other people's files stay."""
+    paths = _recorded(dest)
+    with suppress(InputError):
+        paths |= _listed(read_manifest(dest))
+    try:
+        for path in sorted(paths):
+            _inside(dest, path).unlink(missing_ok=True)
+        (dest / MANIFEST).unlink(missing_ok=True)
+        for folder in (WORK, PIXELS):
+            if (dest / folder).is_dir():
+                shutil.rmtree(dest / folder)
+    except OSError as error:
+        raise StorageError(f"{dest}: cannot be overwritten ({error.strerror}); check its permissions") from error
+
+
+def _listed(manifest: Manifest) -> set[str]:
+    """The files of a set."""
+    return {file.path for image in manifest.images for file in (image.image, image.mask, image.instances) if file}
+
+
+def _recorded(dest: Path) -> set[str]:
+    """The files that an unfinished run has written."""
+    paths: set[str] = set()
+    for path in sorted((dest / WORK).glob("*.json")):
+        entry = _entry(path)
+        if entry is not None:
+            paths |= {entry["record"][kind]["path"] for kind in KINDS if entry["record"][kind] is not None}
+    return paths
+
+
+def _entry(path: Path) -> dict[str, Any] | None:
+    """A record of ours, or None: one that was meddled with counts as not there."""
+    try:
+        entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return entry if {"mark", "record"} == entry.keys() and set(KINDS) <= entry["record"].keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _inside(dest: Path, path: str) -> Path:
+    """A listed path, which must lie in the folder that lists it."""
+    file = (dest / path).resolve()
+    if dest.resolve() not in file.parents:
+        raise InputError(f"{dest / MANIFEST}: lists {path}, which lies outside the set; delete the manifest by hand")
+    return file

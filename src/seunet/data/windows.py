@@ -1,0 +1,177 @@
+"""Windows for training: random access, augmentation drawn by (seed, epoch, index), any number of workers.
+
+    windows = WindowDataset("prepared/monuseg", "train", augmentation=FLIPS)
+    loader = DataLoader(windows, sampler=EpochSampler(len(windows), seed=0), batch_size=20, num_workers=2)
+
+`windows[epoch, index]` is a pure function of its arguments; the sampler hands out such pairs, so that workers
+that live on from epoch to epoch need not be told which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from seunet.data.augment import NONE, Augmentation, draw, epoch_order, octaves_outside, stain_table
+from seunet.data.manifest import SPLITS, Manifest, read_manifest, retiled
+from seunet.data.pixel_cache import PixelStore
+from seunet.errors import InputError, unknown_name
+
+CACHE_BYTES = 2_000_000_000
+PAD_VALUE = 255
+"""Beyond the image the glass is white, and the mask says ignore."""
+
+
+class Window(NamedTuple):
+    """`image` float32 [3, height, width] in 0…1, `mask` int64 [height, width], and the window's number."""
+
+    image: Tensor
+    mask: Tensor
+    number: int
+    misfit: float = 0.0
+    """By how many octaves its magnification is outside the band it was asked of."""
+
+
+class EpochSampler(Sampler[tuple[int, int]]):
+    """(epoch, index) pairs in the order of `epoch`; `start` skips what an interrupted epoch has seen."""
+
+    def __init__(self, length: int, seed: int, epoch: int = 0, start: int = 0) -> None:
+        self.length, self.seed, self.epoch, self.start = length, seed, epoch, start
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        order = epoch_order(self.length, self.seed, self.epoch)
+        return ((self.epoch, index) for index in order[self.start :])
+
+    def __len__(self) -> int:
+        return self.length - self.start
+
+
+class WindowDataset(Dataset[Window]):
+    """The windows of a split of a prepared set."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        split: str | Sequence[str] = "train",
+        *,
+        augmentation: Augmentation = NONE,
+        seed: int = 0,
+        images: Sequence[str] | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        tiles_px: tuple[int, ...] | None = None,
+        scale_bands: Sequence[tuple[float, float]] = (),
+        foreign_share: float = 0.0,
+    ) -> None:
+        """`images` keeps only the windows of these images, for a split of one's own.
+
+        `tiles_px` (size, stride, and perhaps every how many) cuts the images into other windows than the set's own.
+
+        `scale_bands`: magnifications that `windows[epoch, index, band]` is drawn from, instead of the whole range,
+        which is left to `foreign_share` of the draws.
+
+        A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
+        """
+        self.root = Path(root)
+        manifest = read_manifest(self.root)
+        self.manifest: Manifest = manifest if tiles_px is None else retiled(manifest, *tiles_px)
+        self.augmentation = augmentation
+        self.seed = seed
+        self.scale_bands, self.foreign_share = tuple(scale_bands), foreign_share
+        self.rows = _select(self.manifest, [split] if isinstance(split, str) else list(split), images, self.root)
+        window_px = self.manifest.windows.size_px
+        self.size_px = window_px if augmentation.crop_px is None else augmentation.crop_px
+        if self.size_px > window_px:
+            raise InputError(f"{self.root}: `crop_px` (={self.size_px}) is larger than the windows, {window_px} px")
+        self._used = sorted({row[0] for row in self.rows})
+        self._pixels = PixelStore(self.root, self.manifest.images, self._used, cache_bytes)
+
+    def preload(self) -> None:
+        """Decode every image now, so that workers started later share what this process holds."""
+        for image_index in self._used:
+            self._pixels[image_index]
+
+    def release(self) -> None:
+        """Let go of the decoded images: for going through a set of any size once, image by image."""
+        self._pixels.release()
+
+    def image_name(self, index: int) -> str:
+        """The image that a window is of."""
+        return self.manifest.images[self.rows[index][0]].name
+
+    def whole(self, index: int) -> NDArray[np.uint8]:
+        """The image that a window is of, all of it: [height, width, 3]."""
+        rgb: NDArray[np.uint8] = self._pixels[self.rows[index][0]][0]
+        return rgb
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: int | tuple[int, ...]) -> Window:
+        epoch, index, *band = key if isinstance(key, tuple) else (0, int(key))
+        image_index, x, y = self.rows[index]
+        octaves = self.scale_bands[band[0]] if band else None
+        chance = draw(self.augmentation, self.seed, epoch, index, octaves, self.foreign_share)
+        rgb, codes = self._pixels[image_index]
+        size, spare_px = self.size_px, self.manifest.windows.size_px - self.size_px
+        x, y = x + round(chance.crop_x * spare_px), y + round(chance.crop_y * spare_px)
+        view_px = max(round(size / chance.scale), 1)
+        centre_x, centre_y = x + size // 2 + chance.shift_x, y + size // 2 + chance.shift_y
+        left = _origin(centre_x, view_px, rgb.shape[1]) if (chance.shift_x or view_px != size) else x
+        top = _origin(centre_y, view_px, rgb.shape[0]) if (chance.shift_y or view_px != size) else y
+        image = _crop(rgb, left, top, view_px, PAD_VALUE)
+        mask = _crop(codes, left, top, view_px, self.manifest.ignore_code)
+        if view_px != size:
+            image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)
+            mask = cv2.resize(mask, (size, size), interpolation=cv2.INTER_NEAREST)
+        if self.augmentation.stain_jitter:
+            image = cv2.LUT(np.ascontiguousarray(image), stain_table(chance)[None])
+        steps = (-1 if chance.flip_y else 1, -1 if chance.flip_x else 1)
+        image, mask = image[:: steps[0], :: steps[1]], mask[:: steps[0], :: steps[1]]
+        planes = np.ascontiguousarray(image.transpose(2, 0, 1))
+        pixels = torch.from_numpy(planes).to(torch.float32).div_(255)
+        misfit = 0.0 if octaves is None else octaves_outside(chance.scale, octaves)
+        return Window(pixels, torch.from_numpy(mask.astype(np.int64)), index, misfit)
+
+
+def _select(
+    manifest: Manifest, splits: list[str], images: Sequence[str] | None, root: Path
+) -> list[tuple[int, int, int]]:
+    for split in splits:
+        if split not in SPLITS:
+            raise unknown_name("split", split, SPLITS)
+    names = {image.name for image in manifest.images}
+    for name in images or ():
+        if name not in names:
+            raise unknown_name("image", name, names)
+    wanted = names if images is None else set(images)
+    rows = [
+        row
+        for row in manifest.windows.rows
+        if manifest.images[row[0]].split in splits and manifest.images[row[0]].name in wanted
+    ]
+    if not rows:
+        has = ", ".join(manifest.window_counts()) or "no windows"
+        raise InputError(f"{root}: no windows in split {'+'.join(splits)} (the set has: {has})")
+    return rows
+
+
+def _origin(centre: int, view_px: int, length_px: int) -> int:
+    """The start of a view around `centre` that stays on the image wherever it fits."""
+    return int(np.clip(centre - view_px // 2, 0, max(length_px - view_px, 0)))
+
+
+def _crop(pixels: NDArray[Any], left: int, top: int, size_px: int, pad: int) -> NDArray[Any]:
+    part = pixels[top : top + size_px, left : left + size_px]
+    if part.shape[:2] == (size_px, size_px):
+        return part
+    out = np.full((size_px, size_px, *pixels.shape[2:]), pad, dtype=pixels.dtype)
+    out[: part.shape[0], : part.shape[1]] = part
+    return out

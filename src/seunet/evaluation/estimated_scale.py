@@ -1,0 +1,78 @@
+"""The scale of a test image from its pixels, as a user's image would have it: whole, at the test scale, told nothing.
+
+A window is too small: 500 px at s = ¼ are 125.  Users have images and slides, so the whole image is looked at, even
+where only some of its windows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.data.windows import WindowDataset
+from seunet.errors import InputError
+from seunet.evaluation.provenance import MPP_TOLERANCE
+from seunet.maths.rescaling import scaled_size
+from seunet.maths.spans import Span
+from seunet.models.heads_to_use import model_mpp
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
+from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
+from seunet.segmentation.tile_resampling import resample, resampling_taps
+
+RgbArray = NDArray[np.uint8]
+
+DIGITS = 5
+
+
+def estimator_for(model: ScaleUNet, given: ScaleEstimator | None = None) -> ScaleEstimator:
+    """The one that is given, that of the model's files, or that of the package."""
+    return given or model.scale_estimator or shipped_estimator()
+
+
+def training_mpp(model: ScaleUNet, windows: WindowDataset) -> float:
+    """At how many µm per pixel the model learnt; where its card does not say, the median of this set."""
+    own = model_mpp(model)
+    if own is not None:
+        return own
+    known = [image.mpp for image in windows.manifest.images if image.mpp is not None]
+    if not known or max(known) > MPP_TOLERANCE * min(known):
+        raise InputError(
+            f"an estimated scale is in µm per pixel, and neither the card of this {model.name} nor the set says at "
+            "how many it learnt; leave --estimated out"
+        )
+    return median(known)
+
+
+def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antialias: bool = False) -> ScaleEstimate:
+    """What is estimated of an image [height, width, 3] that is shown at `scale`; a region in memory at a time."""
+    height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
+    if min(height, width) < MIN_SIDE_PX:
+        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} a side are needed")
+    return estimator.estimate(_regions(pixels, (height, width), antialias))
+
+
+def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterator[Region]:
+    """The regions of the rescaled image, which is never there as a whole."""
+    height, width = pixels.shape[:2]
+    for box in spread_boxes(*size):
+        # The ratio is that of the sizes, as in `maths.rescaling`.
+        rows = resampling_taps(Span(box.y, box.y + box.height_px), height, size[0] / height, antialias)
+        columns = resampling_taps(Span(box.x, box.x + box.width_px), width, size[1] / width, antialias)
+        top, left = int(rows.places.min()), int(columns.places.min())
+        part = pixels[top : int(rows.places.max()) + 1, left : int(columns.places.max()) + 1]
+        held = Span(top, top + part.shape[0]), Span(left, left + part.shape[1])
+        yield observe(resample(part, held, rows, columns))
+
+
+def estimate_facts(mpp: float, found: ScaleEstimate) -> dict[str, Any]:
+    """What a report keeps of an estimate; `scale` is what a model is told that learnt at `mpp`."""
+    if found.mpp is None or found.mpp_interval is None:
+        return {"scale": None, "low": None, "high": None, "reason": found.reason}
+    low, high = found.mpp_interval
+    values = {"scale": mpp / found.mpp, "low": mpp / high, "high": mpp / low}
+    return {name: round(value, DIGITS) for name, value in values.items()} | {"reason": found.reason}

@@ -1,0 +1,101 @@
+"""One window at several scales with truth and predictions (the paper's Appendix E)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from seunet.data.windows import WindowDataset
+from seunet.evaluation.confusions import counts
+from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
+from seunet.evaluation.figures.style import hide_frame, new_figure
+from seunet.evaluation.predictors import Way
+from seunet.evaluation.test_scales import scale_label
+from seunet.maths.confusion import headline_iou
+from seunet.maths.fusion import predicted_classes
+from seunet.maths.losses import IGNORE_INDEX
+from seunet.maths.rescaling import rescale, rescale_mask
+from seunet.models.unet_skeleton import ScaleUNet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANEL_SCALES: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
+CELL_PX: Final = 400
+TOP_PX: Final = 120
+IGNORE_COLOR: Final = (160, 160, 160)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A window at one scale: image uint8 [H, W, 3], mask [H, W], and for each prediction its classes and IoU."""
+
+    scale: float
+    image: Tensor
+    mask: Tensor
+    predictions: tuple[tuple[str, Tensor, float], ...]
+
+
+def panel(
+    model: ScaleUNet,
+    windows: WindowDataset,
+    number: int,
+    scale: float,
+    ways: Sequence[Way],
+    fusion: str | None,
+    antialias: bool = False,
+) -> Panel:
+    """Window `number` at `scale`, predicted in each way and fused by `fusion` where there are several heads."""
+    window = windows[number]
+    image = rescale(window.image[None], scale, antialias)
+    mask = rescale_mask(window.mask[None], scale)
+    found = []
+    with torch.inference_mode():
+        for way in ways:
+            told = _estimated(model, windows, number, scale, antialias) if way.estimates else scale
+            probabilities = way.at_scale(model, told)(image)
+            fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
+            iou = headline_iou(counts(probabilities, mask, fusions)[-1])
+            name = f"{way.label}{fusions[0] if fusions else way.head_names(model)[-1]}"
+            found.append((name, predicted_classes(probabilities, fusions)[-1, 0], iou))
+    pixels = (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
+    return Panel(scale, pixels, mask[0], tuple(found))
+
+
+def _estimated(model: ScaleUNet, windows: WindowDataset, number: int, scale: float, antialias: bool) -> float | None:
+    found = estimate_at(windows.whole(number), scale, estimator_for(model), antialias)
+    told: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
+    return told
+
+
+def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:
+    """A row a scale: the image, the truth, and each prediction with its IoU."""
+    columns = 2 + len(panels[0].predictions)
+    figure = new_figure(max(columns * CELL_PX, 1200), len(panels) * CELL_PX + TOP_PX)
+    figure.suptitle(title, fontweight="bold")
+    axes = figure.subplots(len(panels), columns, squeeze=False)
+    for row, (each, line) in enumerate(zip(panels, axes, strict=True)):
+        shown: list[tuple[str, Any]] = [("image", each.image), ("truth", painted(each.mask, colors))]
+        shown += [(name, painted(codes, colors)) for name, codes, _ in each.predictions]
+        for axis, (name, picture) in zip(line, shown, strict=True):
+            axis.imshow(picture.numpy(), interpolation="nearest")
+            hide_frame(axis)
+            if row == 0:
+                axis.set_title(name, fontsize=11)
+        height, width = each.mask.shape
+        line[0].set_ylabel(f"s = {scale_label(each.scale)}\n{width}×{height} px", fontsize=11)
+        best = max(iou for _, _, iou in each.predictions)
+        for axis, (_, _, iou) in zip(line[2:], each.predictions, strict=True):
+            weight = "bold" if iou == best and len(each.predictions) > 1 else "normal"
+            axis.set_xlabel(f"{100 * iou:.1f}", fontsize=11, fontweight=weight)
+    return figure
+
+
+def painted(codes: Tensor, colors: Sequence[Sequence[int]]) -> Tensor:
+    """Class codes in the colours of the set: [H, W] → uint8 [H, W, 3]; pixels to ignore in grey."""
+    table = torch.tensor([*colors, IGNORE_COLOR], dtype=torch.uint8)
+    return table[torch.where(codes == IGNORE_INDEX, len(colors), codes).long()]

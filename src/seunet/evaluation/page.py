@@ -1,0 +1,123 @@
+"""A page made of headings, sentences, tables and pictures: as Markdown beside its pictures, or as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Heading:
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; `code`, *stress* and **bold** as in Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file, what it shows, and how it is drawn."""
+
+    path: Path
+    caption: str
+    draw: Callable[[], Figure]
+
+
+Block = Heading | Text | Table | Picture
+
+
+def write_pictures(blocks: Iterable[Block]) -> None:
+    """Draw every picture of a page; its HTML has them inside."""
+    from seunet.evaluation.figures.style import write_png
+
+    for block in blocks:
+        if isinstance(block, Picture):
+            write_png(block.draw(), block.path)
+
+
+def as_markdown(blocks: Iterable[Block], beside: Path) -> str:
+    """Pictures are linked from the folder `beside`."""
+    return "\n\n".join(_markdown(block, beside) for block in blocks) + "\n"
+
+
+def _markdown(block: Block, beside: Path) -> str:
+    match block:
+        case Heading(text, level):
+            return f"{'#' * level} {text}"
+        case Text(text):
+            return text
+        case Table(header, rows):
+            lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
+            return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+        case Picture(path, caption, _):
+            return f"![{caption}]({path.relative_to(beside).as_posix()})\n\n*{caption}*"
+
+
+_STYLE: Final = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1e; }
+h1, h2, h3 { line-height: 1.2; margin-top: 2.2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.25rem 0.55rem; border-bottom: 1px solid #d8d8dc; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+figure { margin: 1.5rem 0; } figure img { max-width: 100%; } figcaption { color: #55555c; font-size: 0.9rem; }
+code { background: #f2f2f5; padding: 0.1em 0.3em; border-radius: 3px; font-size: 0.9em; }
+@media (prefers-color-scheme: dark) {
+  body { background: #161618; color: #e8e8ea; } th, td { border-color: #3a3a3f; } code { background: #2a2a2e; }
+  figcaption { color: #a0a0a8; } figure img { background: #fff; }
+}
+"""
+
+
+def as_html(title: str, blocks: Iterable[Block]) -> str:
+    """One self-contained file: pictures are inside."""
+    body = "\n".join(_html(block) for block in blocks)
+    head = (
+        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
+    )
+    return f"<!doctype html>\n<html lang=en><head>{head}<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return f"<h{level}>{_inline(text)}</h{level}>"
+        case Text(text):
+            return f"<p>{_inline(text)}</p>"
+        case Table(header, rows):
+            top = "".join(f"<th>{_inline(cell)}</th>" for cell in header)
+            body = "\n".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+            return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+        case Picture(path, caption, _):
+            data = base64.b64encode(path.read_bytes()).decode()
+            text = _inline(caption)
+            alt = html.escape(caption, quote=True)
+            return (
+                f'<figure><img alt="{alt}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
+            )
+
+
+def _inline(text: str) -> str:
+    escaped = html.escape(text, quote=False)
+    escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
+    escaped = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", escaped)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)

@@ -1,0 +1,165 @@
+"""Ways of predicting an image at test scale s: what is told, what is resized, what is left to the heads.
+
+A way is a function (model, s) → (images [B, C, H, W] → probabilities [B, heads, classes, H, W]); what depends on s
+alone is done once.  The images are those at the test scale, and so are the probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from seunet.errors import InputError, unknown_name
+from seunet.maths.fusion import CALIBRATED, fuse
+from seunet.maths.rescaling import rescale, resize
+from seunet.memory import give_back_freed_memory
+from seunet.models.heads_to_use import filter_range
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.scale_plan import working_pixels
+
+Predict = Callable[[Tensor], Tensor]
+
+PYRAMID_FACTORS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
+PYRAMID_FUSION: Final = "p_ens"
+"""How the heads of a model become one prediction a factor."""
+
+VALUES_AT_ONCE: Final = 60 * 800 * 800
+"""Channels × pixels of the widest map that are run through all scales together; above it scale after scale."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of predicting: its name, what its rows in a table begin with, its heads and the function itself."""
+
+    name: str
+    label: str
+    head_names: Callable[[ScaleUNet], tuple[str, ...]]
+    at_scale: Callable[[ScaleUNet, Any], Predict]
+    estimates: bool = False
+    """Whether `at_scale` is given what is estimated from each whole image, instead of the true scale."""
+    scale_known: bool = False
+    """Whether structures are as large for the filters as in training, whatever s is."""
+    own_heads: bool = True
+    """Whether its heads are those of the model, which is what a calibration is of."""
+
+
+def head_logits(model: ScaleUNet) -> Predict:
+    """`model` itself, in bounded memory: a SEUNet sees large images with one scale after the other."""
+    parts: list[SEUNet] = []
+
+    def logits(images: Tensor) -> Tensor:
+        values = images.shape[0] * images.shape[2] * images.shape[3] * model.config.widths[0]
+        if not isinstance(model, SEUNet) or model.heads == 1 or values <= VALUES_AT_ONCE:
+            return model(images)  # type: ignore[no-any-return]
+        if not parts:
+            parts.extend(model.only_scale(number) for number in range(model.heads))
+        found = []
+        for part in parts:
+            found.append(part(images))
+            give_back_freed_memory()  # the next part's maps have other sizes, and heaps do not shrink by themselves
+        return torch.cat(found, dim=1)
+
+    return logits
+
+
+def blind(model: ScaleUNet, scale: float) -> Predict:
+    """The model as it was trained: nobody tells it s."""
+    logits = head_logits(model)
+    return lambda images: logits(images).softmax(2)
+
+
+def told(model: ScaleUNet, scale: float) -> Predict:
+    """Told s: every σ × s (`SEUNet.at_scale`)."""
+    if not isinstance(model, SEUNet):
+        raise InputError(f"--told scales the σ of a model, and {model.name} has none; leave it out, or use --oracle")
+    return blind(model.at_scale(scale), scale)
+
+
+def oracle(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
+    """Told s: the image is resized to the training scale, the probabilities back.  The ceiling for any model."""
+    predict = blind(model, scale)
+
+    def at_training_scale(images: Tensor) -> Tensor:
+        found = predict(images if scale == 1 else rescale(images, 1 / scale, antialias))
+        return _resized(found, images, antialias)
+
+    return at_training_scale
+
+
+def known(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Predict:
+    """Told s, or told that nobody knows it, and used as `seunet segment` does (`maths.magnification`).
+
+    Every σ × s where the model's card says that this is as good, else the image resized to the training scale; where
+    s is not known, the pixels as they are.
+    """
+    if scale is None:
+        return blind(model, 1.0)
+    found = working_pixels(scale, (1.0,), filter_range(model))
+    predict = blind(model, 1.0) if found.factor == 1 else told(model, found.factor)
+
+    def at_working_scale(images: Tensor) -> Tensor:
+        if found.resample == 1:
+            return predict(images)
+        return _resized(predict(rescale(images, found.resample, antialias)), images, antialias)
+
+    return at_working_scale
+
+
+def pyramid(
+    model: ScaleUNet, scale: float, antialias: bool = False, factors: Sequence[float] = PYRAMID_FACTORS
+) -> Predict:
+    """Not told s: the image at several sizes, each prediction resized back and treated as a head."""
+    predict = blind(model, scale)
+
+    def at_every_size(images: Tensor) -> Tensor:
+        heads = []
+        for factor in factors:
+            found = fuse(predict(images if factor == 1 else rescale(images, factor, antialias)), PYRAMID_FUSION)
+            heads.append(_resized(found[:, None], images, antialias))
+        return torch.cat(heads, dim=1)
+
+    return at_every_size
+
+
+def _resized(probabilities: Tensor, like: Tensor, antialias: bool) -> Tensor:
+    height, width = like.shape[-2:]
+    flat = resize(probabilities.flatten(1, 2), height, width, antialias)
+    return flat.view(*probabilities.shape[:3], height, width)
+
+
+def _own_heads(model: ScaleUNet) -> tuple[str, ...]:
+    return tuple(f"head {number}" for number in range(1, model.heads + 1)) if model.heads > 1 else ("prediction",)
+
+
+def _factors(_model: ScaleUNet) -> tuple[str, ...]:
+    return tuple(f"× {factor:g}" for factor in PYRAMID_FACTORS)
+
+
+def way_fusions(way: Way, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the fusions that go with the heads of this way."""
+    return tuple(name for name in names if way.own_heads or name != CALIBRATED)
+
+
+WAYS: Final = ("blind", "told", "known", "oracle", "estimated", "pyramid")
+
+
+def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[Way, ...]:
+    """The ways of these names, in the order of `WAYS`."""
+    ways = {
+        "blind": Way("blind", "", _own_heads, blind),
+        "told": Way("told", "told, ", _own_heads, told, scale_known=True),
+        "known": Way("known", "known, ", _own_heads, partial(known, antialias=antialias), scale_known=True),
+        "oracle": Way("oracle", "oracle resize, ", _own_heads, partial(oracle, antialias=antialias), scale_known=True),
+        "estimated": Way("estimated", "estimated, ", _own_heads, partial(known, antialias=antialias), estimates=True),
+        "pyramid": Way("pyramid", "pyramid, ", _factors, partial(pyramid, antialias=antialias), own_heads=False),
+    }
+    for name in names:
+        if name not in ways:
+            raise unknown_name("way of predicting", name, WAYS)
+    return tuple(ways[name] for name in WAYS if name in names)

@@ -1,0 +1,211 @@
+"""Train what is missing, measure it, and hand the numbers to the page: every step can be interrupted and goes on.
+
+OUT/protocol.yaml            what was asked for
+OUT/runs/NAME-seedN/         training runs (training/run_folder.py)
+OUT/measured/NAME-seedN/     evaluation.json, equivariance.json, windows-400px/evaluation.json
+OUT/figures/, report.md, report.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from seunet.data.manifest import read_manifest
+from seunet.errors import InputError, unknown_name
+from seunet.evaluation import equivariance_report
+from seunet.evaluation.equivariance_report import measure_equivariance
+from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.report_folder import REPORTS, read_report
+from seunet.evaluation.reproduce.protocol import Job, Protocol, Tiles, jobs, slug
+from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
+from seunet.models.files import load
+from seunet.settings import to_yaml
+from seunet.storage.atomic import write_text
+from seunet.training.distributed import Processes
+from seunet.training.loop import train
+from seunet.training.observers import Observer
+from seunet.training.run_folder import RunFolder
+
+Announce = Callable[[str], None]
+Progress = Callable[[int, int, str], None]
+
+
+class Measured(NamedTuple):
+    """A trained model and its reports."""
+
+    job: Job
+    run: RunFolder
+    evaluation: dict[str, Any]
+    equivariance: dict[str, Any] | None
+    windows: dict[int, dict[str, Any]]
+    """Evaluations at s = 1 by the side of the windows."""
+
+
+class Interrupted(NamedTuple):
+    """The work was asked to stop; everything goes on from here next time."""
+
+    job: Job
+
+
+class _StoppedError(Exception):
+    """Out of the middle of a measurement, whose finished parts are kept."""
+
+
+def claim(out: Path, protocol: Protocol) -> None:
+    """Make OUT ours: new, empty, or of the same protocol, to which models and seeds may have been added."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; choose a folder for the report")
+    mark = out / "protocol.yaml"
+    entries = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
+    if entries and not mark.is_file():
+        raise InputError(f"{out}: holds something else ({entries[0]}); choose a new or empty folder")
+    if mark.is_file():
+        before, now = yaml.safe_load(mark.read_text()), protocol.model_dump(mode="json")
+        for name in now:
+            if name not in ("models", "training", "data") and before.get(name) != now[name]:
+                raise InputError(
+                    f"{out}: belongs to another protocol (its `{name}` is {before.get(name)!r}, not {now[name]!r}); "
+                    "choose another folder"
+                )
+    write_text(mark, to_yaml(protocol))
+
+
+def reproduce(
+    protocol: Protocol,
+    out: Path,
+    processes: Processes,
+    *,
+    only: tuple[str, ...] | None = None,
+    training_overrides: tuple[str, ...] = (),
+    watching: Callable[[Path], AbstractContextManager[tuple[Observer, ...]]] = lambda folder: nullcontext(()),
+    measuring: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    announce: Announce = lambda text: None,
+    stop_wanted: Callable[[], bool] = lambda: False,
+) -> list[Measured] | Interrupted:
+    """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
+    todo = chosen_jobs(protocol, only, training_overrides)
+    check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
+    check_windows(protocol)
+    claim(out, protocol)
+    measured = []
+    for place, job in enumerate(todo, start=1):
+        announce(f"[{place}/{len(todo)}] {job.entry.name}, seed {job.seed}")
+        run = RunFolder(out / "runs" / job.folder_name)
+        with watching(run.root) as observers:
+            outcome = train(
+                job.config,
+                run.root,
+                processes,
+                resume=run.last.is_file(),
+                observers=observers,
+                stop_wanted=stop_wanted,
+            )
+        if not outcome.finished:
+            return Interrupted(job)
+        try:
+            with measuring() as show:
+                folder = out / "measured" / job.folder_name
+                measured.append(_measure(protocol, job, run, folder, _stoppable(show, stop_wanted)))
+        except _StoppedError:
+            return Interrupted(job)
+    return measured
+
+
+def chosen_jobs(protocol: Protocol, only: tuple[str, ...] | None, training_overrides: tuple[str, ...]) -> list[Job]:
+    """All jobs, or those of the models (`cnn`) and of the models' seeds (`cnn-seed0`) in `only`."""
+    every = list(jobs(protocol, training_overrides))
+    if only is None:
+        return every
+    names = {job.folder_name: {slug(job.entry.name), job.folder_name} for job in every}
+    wanted, known = [slug(name) for name in only], set().union(*names.values())
+    for name in sorted(set(wanted) - known):
+        raise unknown_name("model", name, known)
+    return [job for place in wanted for job in every if place in names[job.folder_name]]
+
+
+def check_windows(protocol: Protocol) -> None:
+    """Refuse windows that are larger than the images they are of: what lies beyond would be padding."""
+    sizes = [("window_sizes_px", size) for size in protocol.window_sizes_px]
+    for name, tiles in (("tiles", protocol.tiles), ("equivariance_tiles", protocol.equivariance_tiles)):
+        sizes += [] if tiles is None else [(name, tiles.size_px)]
+    for image in read_manifest(protocol.data).images:
+        for name, size_px in sizes:
+            if image.split == protocol.split and size_px > min(image.height_px, image.width_px):
+                raise InputError(
+                    f"{protocol.data}: `{name}` asks for windows of {size_px} px, and {image.name} has "
+                    f"{image.width_px}×{image.height_px}; ask for smaller ones"
+                )
+
+
+def is_measured(protocol: Protocol, out: Path) -> bool:
+    """Whether nothing is missing in OUT."""
+    for job in jobs(protocol):
+        folder = out / "measured" / job.folder_name
+        reports = [folder / f"{kind}.json" for kind in (REPORTS if job.entry.equivariance else REPORTS[:1])]
+        reports += [_windows_folder(folder, size) / "evaluation.json" for size in protocol.window_sizes_px]
+        if not all(report.is_file() for report in reports):
+            return False
+    return True
+
+
+def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
+    """What `reproduce` left in OUT, read again: reports are made from it alone."""
+    return [
+        Measured(
+            job,
+            RunFolder(out / "runs" / job.folder_name),
+            read_report(out / "measured" / job.folder_name / "evaluation.json", "evaluation"),
+            _equivariance_report(out / "measured" / job.folder_name, job),
+            {
+                size: read_report(_windows_folder(out / "measured" / job.folder_name, size) / "evaluation.json")
+                for size in protocol.window_sizes_px
+            },
+        )
+        for job in jobs(protocol)
+    ]
+
+
+def _equivariance_report(folder: Path, job: Job) -> dict[str, Any] | None:
+    return read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None
+
+
+def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:
+    def tell(done: int, total: int, text: str) -> None:
+        if stop_wanted():
+            raise _StoppedError
+        if show is not None:
+            show(done, total, text)
+
+    return tell
+
+
+def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
+    model, data = load(run.model), protocol.data
+    asked = Settings(
+        split=protocol.split,
+        ways=job.ways,
+        way_scales={way: scales for way, scales in protocol.way_scales.items() if way in job.ways},
+        tiles_px=_numbers(protocol.tiles),
+    )
+    report = evaluate(model, data, folder, asked, progress=progress)
+    windows = {}
+    for size in protocol.window_sizes_px:
+        at_one = Settings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
+        windows[size] = evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
+    if not job.entry.equivariance:
+        return Measured(job, run, report, None, windows)
+    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
+    return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress), windows)
+
+
+def _windows_folder(folder: Path, size_px: int) -> Path:
+    return folder / f"windows-{size_px}px"
+
+
+def _numbers(tiles: Tiles | None) -> tuple[int, ...] | None:
+    return None if tiles is None else (tiles.size_px, tiles.stride_px, tiles.every)

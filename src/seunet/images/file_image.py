@@ -1,0 +1,110 @@
+"""What all readers of files share: the facts of an image, and regions that may reach beyond it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seunet.errors import InputError, RegionError
+from seunet.images.image import Bounds, Level, Mpp, RgbArray
+from seunet.images.pillow_codec import fault_reason
+from seunet.limits import MAX_SLIDE_PIXELS
+
+
+@dataclass
+class Facts:
+    """What is known of an image without reading its pixels (see `Image`)."""
+
+    name: str
+    format: str
+    levels: tuple[Level, ...]
+    mpp: Mpp | None
+    bounds: Bounds
+    warnings: tuple[str, ...]
+    properties: dict[str, Any]
+
+
+class FileImage(Facts, ABC):
+    """An open file; a reader says how to `_fill` an array with pixels."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(**vars(facts))
+        width_px, height_px, _ = self.levels[0]
+        if not 0 < width_px * height_px <= MAX_SLIDE_PIXELS:
+            raise InputError(f"{self.name}: claims {width_px}×{height_px} pixels; it is broken: copy it again")
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def read(self, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+        """See `Image.read`."""
+        out: RgbArray = np.empty((height_px, width_px, 3), dtype=np.uint8)
+        self.read_into(out, level, x, y)
+        return out
+
+    def read_into(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        """`read` into an array that is there already."""
+        if not 0 <= level < len(self.levels):
+            raise IndexError(f"level {level} of an image with {len(self.levels)}")
+        if self._closed:
+            raise ValueError(f"{self.name}: is closed")
+        size, (height_px, width_px) = self.levels[level], out.shape[:2]
+        left, top = max(x, 0), max(y, 0)
+        right, bottom = min(x + width_px, size.width_px), min(y + height_px, size.height_px)
+        if (left, top, right, bottom) != (x, y, x + width_px, y + height_px):
+            out[:] = 255
+        if left < right and top < bottom:
+            self._fill(out[top - y : bottom - y, left - x : right - x], level, left, top)
+
+    def close(self) -> None:
+        """See `Image.close`."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._let_go()
+
+    @abstractmethod
+    def _fill(self, out: RgbArray, level: int, x: int, y: int) -> None:
+        """Put the pixels from (x, y) into `out`, all of which lies within the level."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Close the file."""
+
+
+def region_error(name: str, level: int, x: int, y: int, out: RgbArray, reason: BaseException | str) -> RegionError:
+    """The error for a region, of the size of `out`, that could not be read."""
+    height_px, width_px = out.shape[:2]
+    why = fault_reason(reason) if isinstance(reason, BaseException) else reason
+    where = f"level {level}, {width_px}×{height_px} px at ({x}, {y})"
+    return RegionError(f"{name}: {where} cannot be read ({why}); copy the file again or go on without this part")
+
+
+def whole(levels: tuple[Level, ...]) -> Bounds:
+    """The bounds of an image that was scanned everywhere."""
+    return Bounds(0, 0, levels[0].width_px, levels[0].height_px)
+
+
+def levels_of(sizes: list[tuple[int, int]]) -> tuple[Level, ...]:
+    """Levels from (width, height), the finest first; the downsample is the mean of both sides', as in OpenSlide."""
+    width0, height0 = sizes[0]
+    return tuple(Level(width, height, (width0 / width + height0 / height) / 2) for width, height in sizes)
+
+
+def first_bytes(path: Path, count: int = 32) -> bytes:
+    """How a file begins; an InputError if it cannot be read at all."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give the image file")
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(file, count)
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error

@@ -1,1 +1,0 @@
-"""Images and slides in; labels, polygons and previews out, in bounded memory."""

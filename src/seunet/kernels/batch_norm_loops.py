@@ -1,0 +1,175 @@
+"""Channels normalised over the batch, followed by ReLU, and the gradient of both: one channel at a time, in the cache.
+
+torch reads and writes the whole map once for the statistics, once for the norm and once for the ReLU, and again for
+each of their gradients.  A channel of a training batch fits the cache of a core, so here it comes from memory once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import types
+
+from seunet.kernels.filter_loops import jit, vector_of, worker_function
+from seunet.kernels.simd import (
+    add,
+    fetch_add,
+    float_pointer,
+    fused_multiply_add,
+    lane_count,
+    lane_sum,
+    load,
+    maximum,
+    multiply,
+    offset,
+    store,
+    subtract,
+    where_positive,
+)
+from seunet.kernels.source import source_digest
+
+(
+    CHANNELS_NEXT_TASK,
+    CHANNELS_COUNT,
+    CHANNELS_BATCH,
+    CHANNELS_PIXELS,
+    CHANNELS_BACKWARD,
+    CHANNELS_MAPS,
+    CHANNELS_RESULT,
+    CHANNELS_GRADIENT,
+    CHANNELS_TARGET,
+    CHANNELS_TABLE,
+    CHANNELS_LENGTH,
+) = range(11)
+
+(ROW_WEIGHT, ROW_BIAS, ROW_EPSILON, ROW_MEAN, ROW_VARIANCE, ROW_WEIGHT_GRADIENT, ROW_BIAS_GRADIENT, ROWS) = range(8)
+"""Rows of the table of numbers a channel, [ROWS, channels]: what is given and what is found."""
+
+
+@jit
+def channel_statistics(maps: Any, first: int, apart: int, batch: int, pixels: int) -> tuple[float, float]:
+    """Mean and variance of a channel: the sum, then the squares around the mean (one pass would cancel digits)."""
+    lanes = lane_count(maps)
+    whole, count = pixels // lanes * lanes, batch * pixels
+    total = 0.0
+    for image in range(batch):
+        at = first + image * apart
+        sums = vector_of(maps, 0.0)
+        for n in range(0, whole, lanes):
+            sums = add(sums, load(maps, at + n))
+        total += lane_sum(sums)
+        for n in range(whole, pixels):
+            total += maps[at + n]
+    mean = total / count
+    squares = 0.0
+    middle = vector_of(maps, mean)
+    for image in range(batch):
+        at = first + image * apart
+        sums = vector_of(maps, 0.0)
+        for n in range(0, whole, lanes):
+            difference = subtract(load(maps, at + n), middle)
+            sums = fused_multiply_add(difference, difference, sums)
+        squares += lane_sum(sums)
+        for n in range(whole, pixels):
+            squares += (maps[at + n] - mean) ** 2
+    return mean, squares / count
+
+
+@jit
+def normalise_channel(
+    maps: Any, first: int, apart: int, batch: int, pixels: int, scale: float, shift: float, result: Any
+) -> None:
+    """result = max(scale · x + shift, 0)"""
+    lanes = lane_count(maps)
+    whole = pixels // lanes * lanes
+    a, b, zero = vector_of(maps, scale), vector_of(maps, shift), vector_of(maps, 0.0)
+    for image in range(batch):
+        at = first + image * apart
+        for n in range(0, whole, lanes):
+            store(result, at + n, maximum(fused_multiply_add(a, load(maps, at + n), b), zero))
+        for n in range(whole, pixels):
+            result[at + n] = max(scale * maps[at + n] + shift, 0.0)
+
+
+@jit
+def gradient_sums(
+    maps: Any, gradient: Any, result: Any, first: int, apart: int, batch: int, pixels: int, mean: float
+) -> tuple[float, float]:
+    """Σ g and Σ g·(x − mean) of the gradient g behind the ReLU, which is open where its result is positive."""
+    lanes = lane_count(maps)
+    whole = pixels // lanes * lanes
+    total = weighted = 0.0
+    middle, zero = vector_of(maps, mean), vector_of(maps, 0.0)
+    for image in range(batch):
+        at = first + image * apart
+        sums, products = zero, zero
+        for n in range(0, whole, lanes):
+            g = where_positive(load(result, at + n), load(gradient, at + n), zero)
+            sums = add(sums, g)
+            products = fused_multiply_add(g, subtract(load(maps, at + n), middle), products)
+        total += lane_sum(sums)
+        weighted += lane_sum(products)
+        for n in range(whole, pixels):
+            if result[at + n] > 0:
+                total += gradient[at + n]
+                weighted += gradient[at + n] * (maps[at + n] - mean)
+    return total, weighted
+
+
+@jit
+def channel_gradient(
+    maps: Any, gradient: Any, result: Any, target: Any, first: int, apart: int, batch: int, pixels: int, mean: float,
+    scale: float, constant: float, slope: float,
+) -> None:  # fmt: skip
+    """target = scale · (g − constant − slope · (x − mean))"""
+    lanes = lane_count(maps)
+    whole = pixels // lanes * lanes
+    a, middle, zero = vector_of(maps, scale), vector_of(maps, mean), vector_of(maps, 0.0)
+    minus_constant, minus_slope = vector_of(maps, -constant), vector_of(maps, -slope)
+    for image in range(batch):
+        at = first + image * apart
+        for n in range(0, whole, lanes):
+            g = add(where_positive(load(result, at + n), load(gradient, at + n), zero), minus_constant)
+            inner = fused_multiply_add(minus_slope, subtract(load(maps, at + n), middle), g)
+            store(target, at + n, multiply(a, inner))
+        for n in range(whole, pixels):
+            passed = gradient[at + n] if result[at + n] > 0 else 0.0
+            target[at + n] = scale * (passed - constant - slope * (maps[at + n] - mean))
+
+
+def make_channel_worker(dtype: types.Float) -> Any:
+    """A C function void(job): take the next channel until none is left.  Compiled once and kept on disk."""
+    digest = source_digest()
+
+    @worker_function
+    def channel_worker(job: Any) -> None:
+        channels, batch, pixels = job[CHANNELS_COUNT], job[CHANNELS_BATCH], job[CHANNELS_PIXELS]
+        maps, result = float_pointer(job[CHANNELS_MAPS], dtype), float_pointer(job[CHANNELS_RESULT], dtype)
+        gradient, target = float_pointer(job[CHANNELS_GRADIENT], dtype), float_pointer(job[CHANNELS_TARGET], dtype)
+        table = float_pointer(job[CHANNELS_TABLE], types.float64)
+        apart, count = channels * pixels, batch * pixels
+        while True:
+            channel = fetch_add(offset(job, CHANNELS_NEXT_TASK), 1 if digest != 0 else 0)
+            if channel >= channels:
+                break
+            numbers, first = offset(table, channel), channel * pixels
+            if job[CHANNELS_BACKWARD] == 0:
+                mean, variance = channel_statistics(maps, first, apart, batch, pixels)
+                numbers[ROW_MEAN * channels], numbers[ROW_VARIANCE * channels] = mean, variance
+            mean, variance = numbers[ROW_MEAN * channels], numbers[ROW_VARIANCE * channels]
+            inverse = 1 / math.sqrt(variance + numbers[ROW_EPSILON * channels])
+            scale = numbers[ROW_WEIGHT * channels] * inverse
+            if job[CHANNELS_BACKWARD] == 0:
+                shift = numbers[ROW_BIAS * channels] - mean * scale
+                normalise_channel(maps, first, apart, batch, pixels, scale, shift, result)
+            else:
+                total, weighted = gradient_sums(maps, gradient, result, first, apart, batch, pixels, mean)
+                numbers[ROW_WEIGHT_GRADIENT * channels] = weighted * inverse
+                numbers[ROW_BIAS_GRADIENT * channels] = total
+                channel_gradient(
+                    maps, gradient, result, target, first, apart, batch, pixels, mean, scale, total / count,
+                    weighted * inverse * inverse / count,
+                )  # fmt: skip
+
+    return channel_worker

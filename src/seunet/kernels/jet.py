@@ -1,0 +1,237 @@
+"""The CPU path: the fused loops of `tasks.py` as one differentiable function of image, coefficients and σ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba import types
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seunet.kernels import jet_loops as tasks
+from seunet.kernels import threads as team
+from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
+
+_CACHE_BYTES = 512 * 1024
+"""What the buffers of one strip may take: half of a common second-level cache."""
+
+_BLOCK = 256
+"""Columns walked at a time.  Wide blocks read and write memory in long runs."""
+
+_TASKS = 16
+"""How finely a call is cut at least, for an even load.  Fixed: results must not depend on the number of threads."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The 1-D filters of one layer: half of each (t ≥ 0), the other half by parity.
+
+    taps [scales, order + 1, reach + 1]; slopes, the same for ∂taps/∂σ, only where σ is trained.
+    """
+
+    taps: Tensor
+    radii: tuple[int, ...]
+    slopes: Tensor | None = None
+
+    @property
+    def order(self) -> int:
+        return self.taps.shape[1] - 1
+
+    @property
+    def basis(self) -> int:
+        return (self.order + 1) * (self.order + 2) // 2
+
+
+@cache
+def _worker(dtype: torch.dtype, backward: bool) -> Callable[[int], None]:
+    """The compiled worker as a C function; the first call compiles it or reads it from the cache on disk."""
+    kind = types.float32 if dtype == torch.float32 else types.float64
+    return team.c_function(tasks.make_worker(kind, backward))
+
+
+def _strip_rows(height: int, row_floats: int, dtype: torch.dtype) -> int:
+    """As many rows as the cache holds, at least 8; the whole image where it fits."""
+    return min(height, max(8, _CACHE_BYTES // (row_floats * dtype.itemsize)))
+
+
+def _bands(batch: int, scales: int, height: int) -> int:
+    """Bands of at least 8 rows that each image and scale is cut into, so that there are `_TASKS` tasks or more."""
+    return max(1, min(height // 8, -(-_TASKS // max(1, batch * scales))))
+
+
+def _run(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch.dtype, backward: bool) -> None:
+    if job[tasks.JOB_TASKS] == 0:
+        return
+    workers = min(team.team_size(), job[tasks.JOB_TASKS])
+    floats = round_up(floats, VECTOR_BYTES // dtype.itemsize)
+    vector = np.zeros(tasks.JOB_LENGTH + len(radii), dtype=np.intp)
+    vector[tasks.JOB_LENGTH :] = radii
+    for place, value in job.items():
+        vector[place] = value
+    vector[tasks.JOB_SCRATCH] = scratch_address(workers * floats * dtype.itemsize)
+    vector[tasks.JOB_SCRATCH_FLOATS] = floats
+    team.run(_worker(dtype, backward), vector.ctypes.data, workers)
+
+
+def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands: int) -> dict[int, int]:
+    batch, input_scales, channels, height, width = image.shape
+    return {
+        tasks.JOB_TASKS: batch * len(filters.radii) * bands if height * width else 0,
+        tasks.JOB_BANDS: bands,
+        tasks.JOB_BATCH: batch,
+        tasks.JOB_SCALES: len(filters.radii),
+        tasks.JOB_INPUT_SCALES: input_scales,
+        tasks.JOB_IN: channels,
+        tasks.JOB_OUT: outputs,
+        tasks.JOB_HEIGHT: height,
+        tasks.JOB_WIDTH: width,
+        tasks.JOB_FIRST_ROW: 0,
+        tasks.JOB_ROWS: height,
+        tasks.JOB_ORDERS: filters.order + 1,
+        tasks.JOB_BLOCK: _BLOCK,
+        tasks.JOB_STRIP: strip,
+        tasks.JOB_TAPS: filters.taps.data_ptr(),
+        tasks.JOB_TAP_STRIDE: filters.taps.shape[2],
+        tasks.JOB_IMAGE: image.data_ptr(),
+    }
+
+
+def convolve(
+    image: Tensor,
+    filters: Filters,
+    coefficients: Tensor,
+    affine: Tensor | None,
+    relu: bool,
+    rows: slice | None = None,
+) -> Tensor:
+    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.  `affine` is [2, scales, C_out].
+
+    With `rows`, these rows of the result alone: [B, scales, C_out, rows, W].
+    """
+    batch, _, channels, height, width = image.shape
+    first, last, _ = (rows or slice(None)).indices(height)
+    scales, outputs, dtype, height = len(filters.radii), coefficients.shape[2], image.dtype, max(0, last - first)
+    result = image.new_empty(batch, scales, outputs, height, width)
+    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    wide = min(_BLOCK, round_up(width, lanes))
+    padded = round_up(outputs, 4)
+    matrix = _padded_matrix(coefficients.reshape(filters.basis * channels, outputs))
+    bands = _bands(batch, scales, height)
+    tallest = -(-height // bands)
+    strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
+    strip_rows = strip + 2 * reach
+    floats = (
+        (round_up(wide + 2 * reach, lanes) + lanes)
+        + orders * strip_rows * wide * (1 if strip >= tallest else channels)
+        + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
+    )
+    job = _common_job(image, filters, outputs, strip, bands) | {
+        tasks.JOB_TASKS: batch * scales * bands if height * width else 0,
+        tasks.JOB_FIRST_ROW: first,
+        tasks.JOB_ROWS: height,
+        tasks.JOB_RESULT: result.data_ptr(),
+        tasks.JOB_MATRIX: matrix.data_ptr(),
+        tasks.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),
+        tasks.JOB_RELU: int(relu),
+    }
+    _run(job, filters.radii, floats, dtype, backward=False)
+    return result
+
+
+def _padded_matrix(matrix: Tensor) -> Tensor:
+    """The matrix with columns of zeros up to a multiple of four, contiguous."""
+    return torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 4)).contiguous()
+
+
+def _signs(filters: Filters, like: Tensor) -> Tensor:
+    """(−1)^(i+j) over the jet: the adjoint of an odd derivative is its negative."""
+    orders = filters.order + 1
+    signs = [(-1.0) ** (i + j) for i in range(orders) for j in range(orders - i)]
+    return torch.tensor(signs, dtype=like.dtype).view(-1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """∂L/∂image, ∂L/∂coefficients and ∂L/∂σ; None where it was not asked for."""
+
+    image: Tensor | None
+    coefficients: Tensor | None
+    sigma: Tensor | None
+
+
+def gradients(
+    image: Tensor, filters: Filters, coefficients: Tensor, gradient: Tensor, wants: tuple[bool, bool, bool]
+) -> Gradients:
+    """The three gradients from ∂L/∂y [B, scales, C_out, H, W], each only where `wants` it."""
+    wants_image, wants_coefficients, wants_sigma = wants
+    batch, input_scales, channels, height, width = image.shape
+    scales, outputs, dtype, basis = len(filters.radii), coefficients.shape[2], image.dtype, filters.basis
+    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    wide = min(_BLOCK, round_up(width, lanes))
+    jet_rows, image_rows = round_up(basis * outputs, 4), round_up(channels, 4)
+    # Parts are summed in a fixed order afterwards: the result does not depend on the number of threads.
+    image_part = image.new_empty(batch, scales, channels, height, width) if wants_image else None
+    bands = _bands(batch, scales, height)
+    matrix_part = image.new_zeros(batch * scales * bands, jet_rows, image_rows) if wants_coefficients else None
+    sigma_part = image.new_zeros(scales, batch * bands) if wants_sigma else None
+    signed = coefficients * _signs(filters, coefficients)
+    matrix = _padded_matrix(signed.transpose(1, 2).reshape(basis * outputs, channels))
+    spread = _padded_matrix(signed.transpose(0, 1).reshape(channels, basis * outputs))
+    kept = orders * outputs * (2 if wants_sigma else 1)
+    strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
+    rows = strip + 2 * reach
+    floats = (
+        max(round_up(wide + 2 * reach, lanes) + lanes, 2 * orders * wide)
+        + kept * rows * wide
+        + (jet_rows + 2 * image_rows) * (strip * wide + 2 * lanes)
+    )
+    job = _common_job(image, filters, outputs, strip, bands) | {
+        tasks.JOB_SLOPES: 0 if filters.slopes is None else filters.slopes.data_ptr(),
+        tasks.JOB_RESULT: 0 if image_part is None else image_part.data_ptr(),
+        tasks.JOB_MATRIX: matrix.data_ptr(),
+        tasks.JOB_SPREAD: spread.data_ptr(),
+        tasks.JOB_GRADIENT: gradient.data_ptr(),
+        tasks.JOB_MATRIX_GRADIENT: 0 if matrix_part is None else matrix_part.data_ptr(),
+        tasks.JOB_SIGMA_GRADIENT: 0 if sigma_part is None else sigma_part.data_ptr(),
+    }
+    _run(job, filters.radii, floats, dtype, backward=True)
+    if image_part is not None and input_scales == 1 and scales > 1:
+        image_part = image_part.sum(1, keepdim=True)
+    summed = None
+    if matrix_part is not None:
+        summed = matrix_part.sum(0)[: basis * outputs, :channels].reshape(basis, outputs, channels)
+        summed = summed.transpose(1, 2) * _signs(filters, coefficients)
+    return Gradients(image_part, summed, None if sigma_part is None else sigma_part.sum(1).flip(0))
+
+
+class FusedJetConvolution(torch.autograd.Function):
+    """`convolve` with its gradients.  Only the image is kept for the backward pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        image: Tensor,
+        coefficients: Tensor,
+        sigma: Tensor,
+        taps: Tensor,
+        radii: tuple[int, ...],
+        slopes: Callable[[], Tensor],
+    ) -> Tensor:
+        ctx.save_for_backward(image, coefficients, taps)
+        ctx.radii, ctx.slopes = radii, slopes
+        return convolve(image, Filters(taps, radii), coefficients, None, False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        image, coefficients, taps = ctx.saved_tensors
+        wants = tuple(ctx.needs_input_grad[:3])
+        slopes = ctx.slopes().to(taps.dtype).contiguous() if wants[2] else None
+        filters = Filters(taps, ctx.radii, slopes)
+        found = gradients(image, filters, coefficients, gradient.contiguous(), wants)
+        return found.image, found.coefficients, found.sigma, None, None, None

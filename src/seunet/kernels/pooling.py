@@ -1,0 +1,98 @@
+"""Max pooling by 2 and bilinear upsampling by 2 as differentiable functions of [B, scales, C, H, W] on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba import types
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seunet.kernels import pooling_loops as planes
+from seunet.kernels import threads as team
+from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
+
+
+@cache
+def _worker(dtype: torch.dtype) -> Callable[[int], None]:
+    kind = types.float32 if dtype == torch.float32 else types.float64
+    return team.c_function(planes.make_plane_worker(kind))
+
+
+def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, large_group: int, at: int = 0) -> None:
+    """Run over the planes of `small`; `result` is the one of the two that is written, or a map of its size.
+
+    The planes of `large` are `group` of every `large_group`, from the plane `at`.
+    """
+    count = small.shape[0] * small.shape[1] * small.shape[2]
+    if count == 0:
+        return
+    workers, dtype = min(team.team_size(), count), small.dtype
+    floats = 6 * round_up(max(large.shape[4], 2 * small.shape[4]) + 4, 4 * VECTOR_BYTES // dtype.itemsize)
+    skipped = at * large.shape[3] * large.shape[4] * dtype.itemsize
+    of_large = kind in (planes.POOL_GRADIENT, planes.UPSAMPLE)
+    job = np.zeros(planes.PLANES_LENGTH, dtype=np.intp)
+    for place, value in (
+        (planes.PLANES_COUNT, count),
+        (planes.PLANES_KIND, kind),
+        (planes.PLANES_SMALL, small.data_ptr()),
+        (planes.PLANES_LARGE, large.data_ptr() + skipped),
+        (planes.PLANES_RESULT, result.data_ptr() + (skipped if of_large else 0)),
+        (planes.PLANES_SMALL_HEIGHT, small.shape[3]),
+        (planes.PLANES_SMALL_WIDTH, small.shape[4]),
+        (planes.PLANES_LARGE_HEIGHT, large.shape[3]),
+        (planes.PLANES_LARGE_WIDTH, large.shape[4]),
+        (planes.PLANES_GROUP, group),
+        (planes.PLANES_LARGE_GROUP, large_group),
+        (planes.PLANES_SCRATCH, scratch_address(workers * floats * dtype.itemsize)),
+        (planes.PLANES_SCRATCH_FLOATS, floats),
+    ):
+        job[place] = value
+    team.run(_worker(dtype), job.ctypes.data, workers)
+
+
+class MaxPool(torch.autograd.Function):
+    """The largest of each 2×2 pixels; an odd last row or column is left out.  Height and width of 2 at least."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor) -> Tensor:
+        features = features.contiguous()
+        ctx.save_for_backward(features)
+        *leading, height, width = features.shape
+        result = features.new_empty(*leading, height // 2, width // 2)
+        _run(planes.POOL, result, features, result, 1, 1)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (features,) = ctx.saved_tensors
+        result = torch.empty_like(features)
+        _run(planes.POOL_GRADIENT, gradient.contiguous(), features, result, 1, 1)
+        return result
+
+
+class JoinUpsampled(torch.autograd.Function):
+    """[skip, rising upsampled to the size of skip], one after the other along the channels, written once."""
+
+    @staticmethod
+    def forward(ctx: Any, skip: Tensor, rising: Tensor) -> Tensor:
+        batch, scales, channels, height, width = skip.shape
+        more = rising.shape[2]
+        result = skip.new_empty(batch, scales, channels + more, height, width)
+        result[:, :, :channels] = skip
+        _run(planes.UPSAMPLE, rising.contiguous(), result, result, more, channels + more, at=channels)
+        ctx.channels, ctx.rising_shape = channels, rising.shape
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        gradient = gradient.contiguous()
+        rising, more = gradient.new_empty(ctx.rising_shape), ctx.rising_shape[2]
+        _run(planes.UPSAMPLE_GRADIENT, rising, gradient, rising, more, ctx.channels + more, at=ctx.channels)
+        return gradient[:, :, : ctx.channels], rising

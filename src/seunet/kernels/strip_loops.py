@@ -1,0 +1,192 @@
+"""Strips of rows in the cache of one thread: filtered horizontally, then vertically, copied in and out.
+
+A block of columns is walked from top to bottom in strips.  The horizontally filtered rows of a channel lie in a
+sliding buffer [orders, rows, stride]; the jet of a strip has basis · channels rows of pixels, one every `apart` floats.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from seunet.kernels.filter_loops import filter_orders, jit
+from seunet.kernels.simd import (
+    add,
+    fused_multiply_add,
+    lane_count,
+    lane_sum,
+    load,
+    maximum,
+    offset,
+    splat,
+    store,
+    store_first,
+    subtract,
+)
+
+Bank = namedtuple("Bank", "radius orders taps tap_stride")
+"""The 1-D filters of one scale: order n at taps[n · tap_stride …]."""
+
+Block = namedtuple("Block", "height width left columns stride rows")
+"""Where a strip is: a plane of height × width pixels, the block's first column and number of columns, the floats
+between the rows of a buffer, and how many rows a sliding buffer has."""
+
+
+@jit
+def round_up(number: int, multiple: int) -> int:
+    """The smallest multiple that is not below `number`."""
+    return (number + multiple - 1) // multiple * multiple
+
+
+@jit
+def row_room(wide: int, radius: int, lanes: int) -> int:
+    """Floats of a row with `radius` more on both sides, in whole vectors, so that the next buffer is aligned."""
+    return round_up(wide + 2 * radius, lanes) + lanes
+
+
+@jit
+def copy_row(source: Any, at: int, target: Any, to: int, count: int) -> None:
+    """target[to:to + count] = source[at:at + count]"""
+    lanes = lane_count(source)
+    whole = count // lanes * lanes
+    for c in range(0, whole, lanes):
+        store(target, to + c, load(source, at + c))
+    for c in range(whole, count):
+        target[to + c] = source[at + c]
+
+
+@jit
+def fill(target: Any, at: int, count: int) -> None:
+    """target[at:at + count] = 0"""
+    for c in range(count):
+        target[at + c] = 0.0
+
+
+@jit
+def slide(buffer: Any, orders: int, block: Block, keep: int) -> None:
+    """Move the last `keep` rows of each order's buffer to its top: the halo of the next strip."""
+    for n in range(orders):
+        top = n * block.rows * block.stride
+        copy_row(buffer, top + (block.rows - keep) * block.stride, buffer, top, keep * block.stride)
+
+
+@jit
+def filter_rows_horizontally(
+    image: Any, plane: int, block: Block, first: int, last: int, bank: Bank, row: Any, buffer: Any, to: int
+) -> None:
+    """Image rows first … last − 1 of the block into rows `to` … of `buffer`; zeros outside the image.
+
+    `row` holds one image row with `radius` pixels more on both sides, zero where the image ends.
+    """
+    begin = max(block.left - bank.radius, 0)
+    end = min(block.left + block.columns + bank.radius, block.width)
+    for y in range(first, last):
+        target = (to + y - first) * block.stride
+        if 0 <= y < block.height:
+            copy_row(image, plane + y * block.width + begin, row, begin - block.left + bank.radius, end - begin)
+            apart = block.rows * block.stride
+            filter_orders(bank, bank.orders, row, bank.radius, 1, buffer, target, apart, block.stride)
+        else:
+            for n in range(bank.orders):
+                fill(buffer, n * block.rows * block.stride + target, block.stride)
+
+
+@jit
+def next_rows(
+    image: Any, plane: int, block: Block, top: int, count: int, is_first: bool, bank: Bank, row: Any, buffer: Any
+) -> None:
+    """Bring a sliding buffer to the strip of `count` rows from `top`: its halo is kept from the strip before."""
+    if is_first:
+        filter_rows_horizontally(
+            image, plane, block, top - bank.radius, top + count + bank.radius, bank, row, buffer, 0
+        )
+    else:
+        slide(buffer, bank.orders, block, 2 * bank.radius)
+        filter_rows_horizontally(
+            image, plane, block, top + bank.radius, top + count + bank.radius, bank, row, buffer, 2 * bank.radius
+        )
+
+
+@jit
+def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, jets: Any, apart: int) -> None:
+    """The `count` rows of a strip into `jets`.
+
+    Horizontal order i is met by the vertical orders 0 … N − i, in the order of `maths.jet.jet_orders`.
+    """
+    k = 0
+    for i in range(bank.orders):
+        for y in range(count):
+            at = (i * block.rows + y + bank.radius) * block.stride
+            to = k * apart + y * block.stride
+            filter_orders(bank, bank.orders - i, buffer, at, block.stride, jets, to, apart, block.stride)
+        k += bank.orders - i
+
+
+@jit
+def write_rows(
+    source: Any, block: Block, count: int, target: Any, at: int, affine: Any, scale_at: int, shift_at: int, relu: bool
+) -> None:
+    """Copy the rows of a strip to the result, with a·y + b (where `scale_at` ≥ 0) and max(·, 0) on the way."""
+    lanes = lane_count(source)
+    zero = subtract(load(source, 0), load(source, 0))
+    for y in range(count):
+        for c in range(0, block.columns, lanes):
+            value = load(source, y * block.stride + c)
+            if scale_at >= 0:
+                value = fused_multiply_add(splat(affine[scale_at]), value, splat(affine[shift_at]))
+            if relu:
+                value = maximum(value, zero)
+            to = at + y * block.width + c
+            if c + lanes <= block.columns:
+                store(target, to, value)
+            else:
+                store_first(target, to, value, block.columns - c)
+
+
+@jit
+def read_rows(image: Any, plane: int, block: Block, top: int, count: int, target: Any) -> None:
+    """The rows of a strip into `target`, zeros behind the last column."""
+    for y in range(count):
+        copy_row(image, plane + (top + y) * block.width + block.left, target, y * block.stride, block.columns)
+        fill(target, y * block.stride + block.columns, block.stride - block.columns)
+
+
+@jit
+def sigma_slope(
+    buffer: Any,
+    slope_buffer: Any,
+    block: Block,
+    count: int,
+    bank: Bank,
+    slope_bank: Bank,
+    spread: Any,
+    apart: int,
+    row: Any,
+) -> float:
+    """Σ ⟨∂G/∂σ ⋆ f, spread⟩ over the jet, by the product rule ∂(v_j h_i) = v̇_j h_i + v_j ḣ_i.
+
+    `buffer` holds h_i ⋆ f, `slope_buffer` holds ḣ_i ⋆ f; `row` has room for 2·orders rows.
+    """
+    lanes, stride = lane_count(buffer), block.stride
+    fill(row, 0, lanes)
+    total = load(row, 0)
+    k = 0
+    for i in range(bank.orders):
+        vertical = bank.orders - i
+        for y in range(count):
+            at = (i * block.rows + y + bank.radius) * stride
+            filter_orders(slope_bank, vertical, buffer, at, stride, row, 0, stride, stride)
+            filter_orders(bank, vertical, slope_buffer, at, stride, row, vertical * stride, stride, stride)
+            for j in range(vertical):
+                weights = (k + j) * apart + y * stride
+                for c in range(0, stride, lanes):
+                    slope = add(load(row, j * stride + c), load(row, (vertical + j) * stride + c))
+                    total = fused_multiply_add(slope, load(spread, weights + c), total)
+        k += vertical
+    return lane_sum(total)
+
+
+@jit
+def bank_of_scale(taps: Any, scale: int, radius: int, orders: int, tap_stride: int) -> Bank:
+    """The filters of one scale in the table of all."""
+    return Bank(radius, orders, offset(taps, scale * orders * tap_stride), tap_stride)

@@ -1,0 +1,149 @@
+"""The one U that every model of the package is: blocks of two convolutions, four poolings, skips, one head.
+
+What differs between the models is the convolution and how the scales are projected before the head.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from seunet.errors import InputError
+from seunet.kernels.dispatch import join_upsampled
+from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
+from seunet.maths.fusion import head_weights
+from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
+from seunet.models.card import ModelCard
+from seunet.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from seunet.scale.estimator import ScaleEstimator
+
+
+class MakeConvolution(Protocol):
+    """Builds the convolution of one place: channels a scale, the block it is in, whether it sees the image."""
+
+    def __call__(self, in_channels: int, out_channels: int, block: int, lifting: bool) -> nn.Module: ...
+
+
+class ConvolutionBlock(nn.Module):
+    """(convolution → norm → ReLU) × 2."""
+
+    def __init__(self, convolutions: Sequence[nn.Module], norms: Sequence[ScaleNorm2d]) -> None:
+        super().__init__()
+        self.convolutions, self.norms = nn.ModuleList(convolutions), nn.ModuleList(norms)
+
+    def forward(self, features: Tensor) -> Tensor:
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            folded = None if torch.is_grad_enabled() else norm.folded()  # type: ignore[operator]
+            if folded is None:
+                features = norm(convolution(features), relu=True)
+            else:
+                # Frozen statistics are an affine map, which the convolution applies while its result is in the cache.
+                features = convolution(features, affine=folded, relu=True)
+        return features
+
+
+class ScaleUNet(nn.Module):
+    """[B, C, H, W] → logits [B, γ, classes, H, W]; γ = 1 where the scales are projected away or there is but one.
+
+    Args:
+        make_convolution: what fills the U.
+        widths: channels a scale at each level, from the finest.
+        scales: γ inside the network.
+        projection: applied before the head, e.g. the maximum over scales; None keeps a head a scale.
+        trained_head_weights: whether η of the loss is trained (paper eq. 9) or uniform.
+    """
+
+    name: str
+    config: ModelConfig
+    card: ModelCard | None = None
+    """What is known of the weights; None for fresh ones."""
+    scale_estimator: ScaleEstimator | None = None
+    """What tells the scale of an image from its pixels, where the files of the model have one."""
+    eta: nn.Parameter | None
+    image_axes: tuple[int, ...] = (4,)
+    """How many axes an image may have; with five there is one for each scale."""
+
+    def __init__(
+        self,
+        make_convolution: MakeConvolution,
+        *,
+        widths: Sequence[int],
+        scales: int,
+        in_channels: int,
+        classes: int,
+        norm: str,
+        pooling: str,
+        projection: nn.Module | None = None,
+        trained_head_weights: bool = False,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.classes = in_channels, classes
+        levels = len(widths) - 1
+
+        def make_block(inputs: int, outputs: int, block: int, lifting: bool = False) -> ConvolutionBlock:
+            return ConvolutionBlock(
+                [make_convolution(inputs, outputs, block, lifting), make_convolution(outputs, outputs, block, False)],
+                [ScaleNorm2d(outputs, scales=scales, kind=norm) for _ in range(2)],
+            )
+
+        self.pooling = Pooling(pooling)
+        self.encoder = nn.ModuleList([make_block(in_channels, widths[0], 0, lifting=True)])
+        self.encoder.extend(make_block(widths[n], widths[n + 1], n + 1) for n in range(levels))
+        going_up = range(levels - 1, -1, -1)
+        self.reducers = nn.ModuleList(SharedPointwise(widths[n + 1], widths[n]) for n in going_up)
+        self.decoder = nn.ModuleList(
+            make_block(2 * widths[n], widths[n], levels + 1 + step) for step, n in enumerate(going_up)
+        )
+        self.projection = projection
+        self.heads = 1 if projection is not None else scales
+        self.head = SharedPointwise(widths[0], classes)
+        if trained_head_weights and self.heads > 1:
+            self.eta = nn.Parameter(torch.full((self.heads,), 1 / self.heads))
+        else:
+            self.register_parameter("eta", None)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of every scale, [B, γ, classes, H, W]."""
+        features = self.features(images)
+        return self.head(features)  # type: ignore[no-any-return]
+
+    def features(self, images: Tensor) -> Tensor:
+        """What the head sees: [B, γ, C, H, W].  A SEUNet also takes an image for each scale: [B, γ, colours, H, W]."""
+        if images.ndim not in self.image_axes or images.shape[-3] != self.in_channels:
+            raise InputError(
+                f"`images` of shape {list(images.shape)} must be [batch, {self.in_channels}, height, width]"
+            )
+        if not images.is_floating_point():
+            raise InputError(f"`images` of type {images.dtype} must be floating point, e.g. images.float() / 255")
+        features: Tensor = self.encoder[0](images)
+        skips = []
+        for block in list(self.encoder)[1:]:
+            skips.append(features)
+            features = block(self.pooling(features))
+        for reducer, block in zip(self.reducers, self.decoder, strict=True):
+            # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
+            # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
+            features = block(join_upsampled(skips.pop(), reducer(features)))
+        return features if self.projection is None else self.projection(features)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write `config.json` and `model.safetensors` into `folder`; `seunet.load(folder)` reads them."""
+        from seunet.models.files import save
+
+        save(self, folder)
+
+    def head_weights(self) -> Tensor:
+        """η̃, the weight of each head in the loss: [γ], sum 1."""
+        if self.eta is None:
+            return self.head.convolution.weight.new_full((self.heads,), 1 / self.heads)
+        return head_weights(self.eta)
+
+    def loss(self, logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
+        """Σ_k η̃_k · cross-entropy of head k, over the pixels that are not `ignore_index` (paper eq. 8–9)."""
+        return weighted_loss(scale_losses(logits, target, ignore_index), self.head_weights())

@@ -1,0 +1,44 @@
+"""A finished label plane → the files of one result folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.results.counts import write_counts
+from seunet.results.frame import Frame
+from seunet.results.geojson import write_geojson
+from seunet.results.label_tiff import write_label_tiff
+from seunet.results.numbered import NumberedObjects
+from seunet.results.objects import Labels, Tally, objects
+from seunet.results.overlay import check_thumbnail, outlines_shown, write_overlay
+
+
+def write_results(
+    folder: Path,
+    plane: Labels,
+    frame: Frame,
+    thumbnail: NDArray[np.uint8],
+    *,
+    split: bool = True,
+    min_area_px: int = 1,
+    skipped_px: int = 0,
+    smooth: bool = False,
+    zipped: bool = False,
+) -> Tally:
+    """Write objects.geojson (.gz with `zipped`), counts.csv, labels.tif and overlay.png, and say what was found.
+
+    The files depend on the plane, the frame, the thumbnail and the options alone, to the byte.
+    """
+    tally = Tally()
+    found = objects(plane, frame, split=split, min_area_px=min_area_px, tally=tally)
+    check_thumbnail(thumbnail)
+    numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
+    passing = found if numbered is None else numbered.passing(found)
+    write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), passing, frame, smooth=smooth)
+    write_counts(folder / "counts.csv", tally, frame, skipped_px)
+    write_label_tiff(folder / "labels.tif", plane, frame)
+    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered, skipped_px)
+    return tally

@@ -1,0 +1,113 @@
+"""The scale estimator as files beside a model: `scale.json` and `scale.safetensors`.  No pickle.
+
+scale.json: {"format": "seunet-scale", "version": 2, "mpp": 0.25, "limits": {"distance": …, "interval": […]},
+             "tensors": {"sha256": …, "bytes": …}, "fitted_on": {…}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensor_bytes
+
+from seunet.errors import ModelFileError
+from seunet.limits import MAX_CONFIG_BYTES, MPP_RANGE
+from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator
+from seunet.scale.signature import SIGNATURE_LENGTH
+from seunet.scale.templates import GRID, KNOTS, Templates
+from seunet.storage.atomic import write_bytes, write_text
+from seunet.storage.tensors import compare_tensors, declared_tensors, read_at_most, read_weights
+
+FORMAT: Final = "seunet-scale"
+VERSION: Final = 2
+CONFIG_NAME: Final = "scale.json"
+TENSORS_NAME: Final = "scale.safetensors"
+
+_SHAPES: Final = {
+    "center": (SIGNATURE_LENGTH,),
+    "spread": (SIGNATURE_LENGTH,),
+    "means": (len(GRID), SIGNATURE_LENGTH),
+    "precisions": (len(KNOTS), SIGNATURE_LENGTH, SIGNATURE_LENGTH),
+    "log_determinants": (len(KNOTS),),
+}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class _LimitsEntry(_Strict):
+    distance: float = Field(gt=0)
+    interval: list[float] = Field(min_length=len(INTERVAL_AT), max_length=len(INTERVAL_AT))
+
+
+class _Config(_Strict):
+    format: str
+    version: int
+    mpp: float = Field(ge=MPP_RANGE[0], le=MPP_RANGE[1])
+    limits: _LimitsEntry
+    tensors: dict[str, Any]
+    fitted_on: dict[str, Any]
+
+
+def save_estimator(estimator: ScaleEstimator, folder: Path) -> None:
+    """Write the two files atomically, the tensors first."""
+    arrays = estimator.templates._asdict()
+    data = tensor_bytes({name: torch.from_numpy(np.ascontiguousarray(arrays[name], np.float32)) for name in _SHAPES})
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "mpp": estimator.mpp,
+        "limits": {"distance": estimator.limits.distance, "interval": list(estimator.limits.interval)},
+        "tensors": {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)},
+        "fitted_on": dict(estimator.fitted_on),
+    }
+    write_bytes(folder / TENSORS_NAME, data)
+    write_text(folder / CONFIG_NAME, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+
+
+def has_estimator(folder: Path) -> bool:
+    """Whether there is an estimator in a folder."""
+    return (folder / CONFIG_NAME).is_file()
+
+
+def load_estimator(folder: Path) -> ScaleEstimator:
+    """The estimator in a folder; size, hash, names, shapes and types are compared with what they must be first."""
+    config = _read_config(folder / CONFIG_NAME)
+    path = folder / TENSORS_NAME
+    data = read_weights(path, config.tensors)
+    expected = {name: (shape, torch.float32) for name, shape in _SHAPES.items()}
+    compare_tensors(path, expected, declared_tensors(path, data))
+    try:
+        tensors = read_tensors(data)
+    except SafetensorError as error:
+        raise ModelFileError(f"{path}: not a safetensors file ({error}); fetch it again") from None
+    templates = Templates(**{name: tensor.numpy().astype(np.float64) for name, tensor in tensors.items()})
+    limits = Limits(config.limits.distance, tuple(config.limits.interval))
+    return ScaleEstimator(templates, limits, config.mpp, config.fitted_on)
+
+
+def _read_config(path: Path) -> _Config:
+    try:
+        text = read_at_most(path, MAX_CONFIG_BYTES)
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
+    try:
+        config = _Config.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "start of file"
+        raise ModelFileError(f"{path}: {where}: {first['msg']}; fetch it again") from None
+    if (config.format, config.version) != (FORMAT, VERSION):
+        raise ModelFileError(
+            f"{path}: {config.format!r} version {config.version}; this release reads {FORMAT} {VERSION}"
+        )
+    return config

@@ -1,0 +1,85 @@
+"""The scale of a slide from its pixels: regions spread over it, one at a time in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from seunet.errors import InputError
+from seunet.images.image import Image
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
+from seunet.scale.regions import (
+    ARRAY_GRID,
+    MIN_SIDE_PX,
+    REGION_PX,
+    Box,
+    Region,
+    observe,
+    spread_boxes,
+    tissue_share,
+)
+
+ENOUGH_REGIONS: Final = 9
+MOST_READS: Final = 96
+"""Regions that are read to find those with tissue."""
+
+MOST_UNREADABLE: Final = 8
+"""Regions that cannot be read before the rest is not tried: each may take a decoder's time limit."""
+
+WORTH_SEEING: Final = 0.25
+"""The share of tissue from which on a region of a slide is looked at."""
+
+
+def estimate_slide(
+    image: Image, mpp_of_training: float | None = None, estimator: ScaleEstimator | None = None
+) -> ScaleEstimate:
+    """How large structures are at level 0 of a slide: the median over up to nine regions with tissue."""
+    bounds = image.bounds
+    if min(bounds.width_px, bounds.height_px) < MIN_SIDE_PX:
+        return unknown(f"too small: {bounds.width_px}×{bounds.height_px} px; {MIN_SIDE_PX} a side are needed")
+    return (estimator or shipped_estimator()).estimate(_regions(image), mpp_of_training)
+
+
+def _regions(image: Image) -> Iterator[Region]:
+    """Regions with tissue; what cannot be read is left out here, and reported by those who need every pixel."""
+    found = unreadable = 0
+    for box in _boxes(image.bounds.height_px, image.bounds.width_px):
+        x, y = image.bounds.x + box.x, image.bounds.y + box.y
+        try:
+            pixels = image.read(0, x, y, box.width_px, box.height_px)
+        except InputError:
+            unreadable += 1
+            if unreadable == MOST_UNREADABLE:
+                return
+            continue
+        if tissue_share(pixels) < WORTH_SEEING:
+            continue
+        yield observe(pixels)
+        found += 1
+        if found == ENOUGH_REGIONS:
+            return
+
+
+def _boxes(height_px: int, width_px: int) -> Iterator[Box]:
+    """The regions of an image that nine of them nearly cover; of a larger one, places spread ever more densely."""
+    if max(height_px, width_px) <= ARRAY_GRID * REGION_PX:
+        yield from spread_boxes(height_px, width_px)
+        return
+    width, height = min(REGION_PX, width_px), min(REGION_PX, height_px)
+    for number in range(1, MOST_READS + 1):
+        x, y = halton(number, 2) * (width_px - width), halton(number, 3) * (height_px - height)
+        yield Box(round(x), round(y), width, height)
+
+
+def halton(number: int, base: int) -> float:
+    """The digits of `number` in `base`, mirrored at the point: fills 0 … 1 evenly, without chance.
+
+    >>> [halton(number, 2) for number in (1, 2, 3, 4)]
+    [0.5, 0.25, 0.75, 0.125]
+    """
+    result, unit = 0.0, 1.0 / base
+    while number:
+        number, digit = divmod(number, base)
+        result += digit * unit
+        unit /= base
+    return result

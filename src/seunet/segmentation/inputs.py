@@ -1,0 +1,167 @@
+"""The command line's inputs (files, folders, patterns, tables) → the images to be done, in order, each with a name."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seunet.errors import InputError
+from seunet.images.resolution import check_mpp
+from seunet.storage.files import read_table
+
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8")
+SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".vms", ".vmu", ".svslide", ".czi")
+SUFFIXES = (*PICTURES, *SLIDES)
+"""What is taken from a folder.  A file that is named itself may have any suffix: its content decides."""
+
+TABLES = (".csv", ".tsv")
+MICRONS_AT_ONE = 10.0
+"""µm per pixel of "1 ×" by the usual convention: 40 × is 0.25."""
+
+MAX_NAME_BYTES = 160
+RESERVED = {"con", "prn", "aux", "nul", "summary.csv"}
+"""Names that a system forbids, or that our own results have."""
+
+
+class Item(NamedTuple):
+    """One image to be done: its results go to a folder `name`."""
+
+    path: Path
+    mpp: float | None
+    name: str
+
+
+class Inputs(NamedTuple):
+    """What was found.  A fault is one input that cannot be done, in one line; the others still can."""
+
+    items: tuple[Item, ...]
+    faults: tuple[InputError, ...]
+    warnings: tuple[str, ...]
+
+
+class _Found(NamedTuple):
+    path: Path
+    mpp: float | None
+    where: str
+
+
+def find_inputs(inputs: Sequence[str]) -> Inputs:
+    """Every image that the inputs mean; an InputError if there is not one.
+
+    A folder stands for the images that lie directly in it, a pattern (`slides/**/*.svs`) for what it matches, a CSV
+    file for its rows: columns `path` (relative to the table) and `mpp` (may be empty).
+    """
+    found: list[_Found] = []
+    faults: list[InputError] = []
+    warnings: list[str] = []
+    for text in inputs:
+        try:
+            for one in _expand(text, warnings):
+                if isinstance(one, InputError):
+                    faults.append(one)
+                else:
+                    found.append(one)
+        except InputError as error:
+            faults.append(error)
+    items, collisions = _named(found, warnings)
+    faults += collisions
+    if not items:
+        if not faults:
+            raise InputError("no inputs; give images, folders, patterns or a CSV with the columns path,mpp")
+        more = f" (and {len(faults) - 1} more inputs that cannot be used)" if len(faults) > 1 else ""
+        raise InputError(f"{faults[0]}{more}")
+    return Inputs(tuple(items), tuple(faults), tuple(warnings))
+
+
+def result_name(path: Path) -> str:
+    """The file's name without its suffix (`.ome.tif` is one), safe as the name of a folder anywhere.
+
+    >>> [result_name(Path(text)) for text in ("a/B 1.ome.tif", "x:y?.svs", ".png", "nul.tif")]
+    ['B 1', 'x_y_', 'png', 'nul_']
+    """
+    stem = re.sub(r"\.ome$", "", path.stem, flags=re.IGNORECASE) if path.suffix.lower() in PICTURES else path.stem
+    safe = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]', "_", stem).strip(". ")
+    safe = safe.encode()[:MAX_NAME_BYTES].decode(errors="ignore").rstrip(". ")
+    return f"{safe}_" if not safe or safe.lower() in RESERVED else safe
+
+
+def _expand(text: str, warnings: list[str]) -> Iterator[_Found | InputError]:
+    path = Path(text)
+    if path.is_dir():
+        images = sorted(file for file in path.iterdir() if _is_image(file))
+        if not images:
+            raise InputError(f"{text}: no images in this folder; for its subfolders give '{text.rstrip('/')}/**'")
+        yield from (_Found(file, None, str(file)) for file in images)
+    elif path.suffix.lower() in TABLES and path.is_file():
+        yield from _rows(path, warnings)
+    elif path.exists():
+        yield _Found(path, None, text)
+    elif glob.has_magic(text):
+        images = sorted(file for name in glob.glob(text, recursive=True) if _is_image(file := Path(name)))
+        if not images:
+            raise InputError(f"{text}: matches no image; check the pattern")
+        yield from (_Found(file, None, str(file)) for file in images)
+    else:
+        raise InputError(f"{text}: no such file or folder; check the path")
+
+
+def _is_image(path: Path) -> bool:
+    """By its suffix; hidden files are nobody's images (macOS leaves `._slide.tif` beside `slide.tif`)."""
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+
+
+def _rows(table: Path, warnings: list[str]) -> Iterator[_Found | InputError]:
+    rows = read_table(table, ("path",), ("mpp", "magnification"))
+    if rows and "magnification" in rows[0]:
+        warnings.append(f"{table.name}: magnification is read as 10 / magnification µm per pixel; better give mpp")
+    for number, row in enumerate(rows, start=2):
+        where = f"{table.name} row {number}"
+        path = table.parent / row["path"]
+        try:
+            if not row["path"] or not path.is_file():
+                raise InputError(f"{where}: no such file {row['path'][:200]!r}; paths are relative to the table")
+            yield _Found(path, _row_mpp(row, where), where)
+        except InputError as error:
+            yield error
+
+
+def _row_mpp(row: dict[str, str], where: str) -> float | None:
+    text, magnification = row.get("mpp", ""), row.get("magnification", "")
+    if text:
+        return check_mpp(_number(text, "mpp", where), f"{where} mpp", "correct the table or leave the cell empty")
+    if not magnification:
+        return None
+    power = _number(magnification.rstrip("xX×"), "magnification", where)
+    mpp = MICRONS_AT_ONE / power if power > 0 else float("nan")
+    return check_mpp(mpp, f"{where} magnification {magnification[:20]}", "correct the table or leave the cell empty")
+
+
+def _number(text: str, column: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: {column} {text[:40]!r} is not a number; write it like 0.25") from None
+
+
+def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], list[InputError]]:
+    """Items with names of their own; of two files with one name, and of two mpp for one file, the first is done."""
+    items: list[Item] = []
+    faults: list[InputError] = []
+    taken: dict[str, _Found] = {}
+    for one in found:
+        name = result_name(one.path)
+        first = taken.setdefault(name.casefold(), one)
+        if first is one:
+            items.append(Item(one.path, one.mpp, name))
+        elif first.path.resolve() != one.path.resolve():
+            faults.append(
+                InputError(f"{one.where}: its results would go to {name}/ like those of {first.where}; rename one file")
+            )
+        elif first.mpp != one.mpp:
+            faults.append(InputError(f"{one.where}: given twice with another mpp; remove one of the two"))
+        else:
+            warnings.append(f"{one.where}: given twice; done once")
+    return items, faults

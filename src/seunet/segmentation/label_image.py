@@ -1,0 +1,343 @@
+"""Label a whole image, tile by tile: a thread reads ahead, this one computes, a third writes.
+
+What is held in memory does not depend on the size of the image.  What is on the disk is a plane of labels, on request
+planes of probabilities, and a ledger of the tiles that are done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.errors import RegionError, StorageError
+from seunet.images.image import Image
+from seunet.images.tissue import Tissue, find_tissue
+from seunet.maths.spans import Span
+from seunet.results.label_plane import Plane
+from seunet.segmentation.conveyor import made_by_thread, used_by_thread
+from seunet.segmentation.ledger import Ledger
+from seunet.segmentation.magnification import Plan
+from seunet.segmentation.tile_pixels import Gap, Region, WorkingRaster
+from seunet.segmentation.tile_predictor import Area, HeadwiseNetwork, Prediction
+from seunet.segmentation.tiling import Tile, checked_tile_px, tiles
+
+NOT_ANALYSED: Final = 255
+"""The label of what could not be read."""
+
+LABELS, HEADS, PROBABILITIES = "labels.u8", "heads.u8", "probabilities-{}.u8"
+
+Report = Callable[[int, int, str], None]
+"""(pixels done, pixels in all, what is at hand)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be chosen about a run beside the model and the plan."""
+
+    tile_px: int | None = None
+    """The side of square tiles; None for the size that suits the network."""
+    tissue: bool = True
+    """Whether what is glass is left out."""
+    background: int = 0
+    """The label of what is left out."""
+    probabilities: bool = False
+    """Whether probabilities are kept too, as round(255 p)."""
+    heads: bool = True
+    """Whether the head that won each pixel is kept too: 1, 2, … from the finest, 0 where nobody looked."""
+    strict: bool = False
+    """Whether a part that cannot be read ends the run."""
+    read_ahead: int = 1
+    """Tiles that are read before they are needed.  It changes no result."""
+
+
+@dataclass
+class Seconds:
+    """How long was spent on what; the three go on at the same time."""
+
+    reading: float = 0.0
+    network: float = 0.0
+    writing: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A labelled image: planes to read from, and what there is to say."""
+
+    folder: Path
+    size: tuple[int, int]
+    labels: Path
+    heads: Path | None
+    probabilities: tuple[Path, ...]
+    tiles: int
+    """Tiles with tissue in them; `tiles_before` of them were done by an earlier run."""
+    tiles_before: int
+    tissue_share: float
+    """Of the area; 1 where everything was looked at."""
+    pixels_by_class: tuple[int, ...]
+    """Of what was analysed."""
+    pixels_by_head: tuple[int, ...]
+    """How many pixels each head won."""
+    mean_confidence: float
+    pixels_unread: int
+    gaps: tuple[Gap, ...]
+    """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
+    notes: tuple[str, ...]
+    seconds: Seconds
+
+    def plane(self, path: Path) -> Plane:
+        """One of the planes, to be read and closed."""
+        return Plane(path, *self.size)
+
+
+def label_image(
+    image: Image,
+    network: HeadwiseNetwork,
+    plan: Plan,
+    folder: Path,
+    settings: Settings | None = None,
+    progress: Report | None = None,
+    identity: Mapping[str, Any] | None = None,
+) -> Labelled:
+    """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
+
+    Nobody else may write there meanwhile (`holding.held`).
+
+    `identity` is what else tells this image from another one, e.g. the size and date of its file.
+    """
+    settings = settings or Settings()
+    began = time.monotonic()
+    raster = WorkingRaster(image, plan)
+    tile_size = network.default_tile if settings.tile_px is None else checked_tile_px(settings.tile_px)
+    whole = {
+        "image": {"name": image.name, "levels": image.levels, **(identity or {})},
+        "network": network.identity(),
+        "plan": asdict(plan),
+        "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
+        "tile": tile_size,
+    }
+    _make(folder)
+    with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
+        planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
+        ledger.begin()
+        tissue = find_tissue(image) if settings.tissue else None
+        wanted = _wanted_tiles(raster.size, tile_size, tissue, plan)
+        done = {record["tile"] for record in ledger.finished}
+        run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds())
+        run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
+        run.seconds.total = time.monotonic() - began
+        return _labelled(folder, run, wanted, len(done), settings)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
+
+
+def _open_planes(
+    folder: Path,
+    network: HeadwiseNetwork,
+    size: tuple[int, int],
+    settings: Settings,
+    ledger: Ledger,
+    stack: ExitStack,
+) -> dict[str, Plane]:
+    names = [LABELS] + [HEADS] * settings.heads
+    names += [PROBABILITIES.format(number) for number in range(network.classes)] * settings.probabilities
+    if ledger.afresh:
+        ledger.forget()
+        for path in [folder / LABELS, folder / HEADS, *folder.glob(PROBABILITIES.format("*"))]:
+            path.unlink(missing_ok=True)
+    planes = {name: stack.enter_context(Plane(folder / name, *size)) for name in names}
+    if ledger.afresh:
+        # What nobody writes is 0; where glass has another label, or a probability that is not 0, it is written now.
+        first = PROBABILITIES.format(settings.background)
+        for name, value in ((LABELS, settings.background), (first, 255)):
+            if name in planes and value:
+                _fill(planes[name], value)
+    return planes
+
+
+def _fill(plane: Plane, value: int) -> None:
+    for top in range(0, plane.height_px, 256):
+        rows = min(256, plane.height_px - top)
+        plane.write(top, 0, np.full((rows, plane.width_px), value, dtype=np.uint8))
+
+
+def _wanted_tiles(size: tuple[int, int], tile: tuple[int, int], tissue: Tissue | None, plan: Plan) -> list[Tile]:
+    """The tiles with tissue in them, each cut to it."""
+    every = tiles(size, tile)
+    if tissue is None:
+        return every
+    boxes = ((one, tissue.bounding_box(one.rows, one.columns, plan.downsample)) for one in every)
+    return [Tile(one.number, *box) for one, box in boxes if box is not None]
+
+
+class _Finished(NamedTuple):
+    """What is written of a tile."""
+
+    tile: Tile
+    blocks: dict[str, NDArray[np.uint8]]
+    record: dict[str, Any]
+
+
+@dataclass
+class _Run:
+    """The three threads and what they share."""
+
+    raster: WorkingRaster
+    network: HeadwiseNetwork
+    plan: Plan
+    settings: Settings
+    tissue: Tissue | None
+    planes: dict[str, Plane]
+    ledger: Ledger
+    seconds: Seconds = field(default_factory=Seconds)
+
+    def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Report | None) -> None:
+        """Do the tiles of `todo`, in order."""
+        total = sum(tile.pixels for tile in wanted)
+        done = total - sum(tile.pixels for tile in todo)
+        with (
+            made_by_thread("reader", self._read, iter(todo), self.settings.read_ahead) as regions,
+            used_by_thread("writer", self._write) as finished,
+        ):
+            for tile, held, region in regions:
+                if progress is not None:
+                    progress(done, total, f"tile {tile.number + 1}")
+                began = time.monotonic()
+                prediction = self.network.predict(region.pixels, held, (tile.rows, tile.columns), self.raster.size)
+                work = self._finished(tile, prediction, region.gaps)
+                self.seconds.network += time.monotonic() - began
+                # Let go of what is large before the next tile is taken.
+                del region, prediction
+                finished(work)
+                del work
+                done += tile.pixels
+        if progress is not None:
+            progress(done, total, "done")
+
+    def _read(self, tile: Tile) -> tuple[Tile, Area, Region]:
+        began = time.monotonic()
+        held = self.network.seen((tile.rows, tile.columns), self.raster.size)
+        region = self.raster.read(*held)
+        if region.gaps and self.settings.strict:
+            raise RegionError(region.gaps[0].reason)
+        self.seconds.reading += time.monotonic() - began
+        return tile, held, region
+
+    def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
+        mine = _inside(gaps, tile)
+        unread = _unread(tile, mine)
+        analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
+        blocks = self._blocks(prediction, analysed, unread)
+        return _Finished(tile, blocks, _record(tile, prediction, analysed, unread, mine, self.network))
+
+    def _write(self, work: _Finished) -> None:
+        began = time.monotonic()
+        for name, block in work.blocks.items():
+            self.planes[name].write(work.tile.rows.start, work.tile.columns.start, block)
+            self.planes[name].sync()
+        self.ledger.add(work.record)
+        self.seconds.writing += time.monotonic() - began
+
+    def _blocks(
+        self, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
+    ) -> dict[str, NDArray[np.uint8]]:
+        """What goes into each plane: glass has its own label, and what could not be read has 255."""
+        background = self.settings.background
+        blocks = {LABELS: np.where(analysed, prediction.labels, np.uint8(background))}
+        if HEADS in self.planes:
+            blocks[HEADS] = np.where(analysed, prediction.heads + np.uint8(1), np.uint8(0))
+        for number, plane in enumerate(prediction.probabilities):
+            name = PROBABILITIES.format(number)
+            if name in self.planes:
+                glass = np.uint8(255 if number == background else 0)
+                blocks[name] = np.where(analysed, np.rint(plane * 255).astype(np.uint8), glass)
+        for name, block in blocks.items():
+            block[unread] = NOT_ANALYSED if name == LABELS else 0
+        return blocks
+
+
+def _inside(gaps: tuple[Gap, ...], tile: Tile) -> tuple[Gap, ...]:
+    """What of the gaps lies in the tile itself, not in its surroundings."""
+    found = []
+    for gap in gaps:
+        rows, columns = (
+            Span(max(a.start, b.start), min(a.stop, b.stop))
+            for a, b in ((gap.rows, tile.rows), (gap.columns, tile.columns))
+        )
+        if rows.length > 0 and columns.length > 0:
+            found.append(Gap(rows, columns, gap.reason))
+    return tuple(found)
+
+
+def _unread(tile: Tile, gaps: tuple[Gap, ...]) -> NDArray[np.bool_]:
+    """Which pixels of a tile could not be read."""
+    found = np.zeros((tile.rows.length, tile.columns.length), dtype=np.bool_)
+    for gap in gaps:
+        found[gap.rows.within(tile.rows), gap.columns.within(tile.columns)] = True
+    return found
+
+
+def _analysed(tile: Tile, unread: NDArray[np.bool_], tissue: Tissue | None, downsample: float) -> NDArray[np.bool_]:
+    """Which pixels of a tile are tissue and were read."""
+    return ~unread if tissue is None else tissue.mask(tile.rows, tile.columns, downsample) & ~unread
+
+
+def _record(
+    tile: Tile,
+    prediction: Prediction,
+    analysed: NDArray[np.bool_],
+    unread: NDArray[np.bool_],
+    gaps: tuple[Gap, ...],
+    network: HeadwiseNetwork,
+) -> dict[str, Any]:
+    """The line of a tile."""
+    return {
+        "tile": tile.number,
+        "rows": tile.rows,
+        "columns": tile.columns,
+        "classes": np.bincount(prediction.labels[analysed], minlength=network.classes).tolist(),
+        "heads": np.bincount(prediction.heads[analysed], minlength=network.heads).tolist(),
+        # In double precision and one order: the same number in whichever tile.
+        "confidence": float(prediction.confidence[analysed].sum(dtype=np.float64)),
+        "unread": int(unread.sum()),
+        "gaps": [[gap.rows, gap.columns, gap.reason] for gap in gaps],
+    }
+
+
+def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, settings: Settings) -> Labelled:
+    records = sorted(run.ledger.finished, key=lambda record: int(record["tile"]))
+    classes, heads = (
+        tuple(int(sum(column)) for column in zip(*(record[key] for record in records), strict=True))
+        or (0,) * (run.network.classes if key == "classes" else run.network.heads)
+        for key in ("classes", "heads")
+    )
+    analysed = sum(classes)
+    return Labelled(
+        folder=folder,
+        size=run.raster.size,
+        labels=folder / LABELS,
+        heads=folder / HEADS if settings.heads else None,
+        probabilities=tuple(folder / name for name in run.planes if name not in (LABELS, HEADS)),
+        tiles=len(wanted),
+        tiles_before=before,
+        tissue_share=1.0 if run.tissue is None else run.tissue.share,
+        pixels_by_class=classes,
+        pixels_by_head=heads,
+        mean_confidence=sum(record["confidence"] for record in records) / analysed if analysed else 0.0,
+        pixels_unread=sum(record["unread"] for record in records),
+        gaps=tuple(Gap(Span(*r), Span(*c), why) for record in records for r, c, why in record["gaps"]),
+        notes=(run.ledger.note,) if run.ledger.note else (),
+        seconds=run.seconds,
+    )

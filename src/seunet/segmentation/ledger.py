@@ -1,0 +1,129 @@
+"""Which tiles of an image are done: a line for each, written after its bytes are on the disk.
+
+The first line says what is being done.  A run that is killed at any moment leaves whole lines and perhaps a torn last
+one, which is ignored: that tile is done again, with the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+from seunet.errors import StorageError
+from seunet.storage.atomic import write_text
+
+LEDGER: Final = "ledger.jsonl"
+_FORMAT: Final = "seunet-ledger-2"
+
+
+class Ledger:
+    """The record of an unfinished piece of work in `folder`, for which `identity` (plain values) stands."""
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self._path = folder / LEDGER
+        wanted = _line({"format": _FORMAT, **identity})
+        before = _read(self._path)
+        lines = _whole_lines(before)
+        self.note: str | None = None
+        """A sentence, if there was other work in the folder that is now given up."""
+        self.finished: list[dict[str, Any]] = []
+        if lines and lines[0] == wanted:
+            self.finished = _records(lines[1:])
+            kept = b"".join([wanted, *(_line(record) for record in self.finished)])
+        else:
+            kept = wanted
+            if before:
+                self.note = f"{folder}: starts afresh; {_difference(lines, wanted)}"
+        self.afresh = not self.finished
+        """Whether nothing that lies in the folder is of use."""
+        self._kept, self._before = kept, before
+        self._file: int | None = None
+
+    def begin(self) -> None:
+        """Start writing: call when what lies in the folder beside the ledger fits it."""
+        if self._kept != self._before:
+            write_text(self._path, self._kept.decode())
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise self._fault(error) from error
+
+    def forget(self) -> None:
+        """Remove the record, first of all that is removed: files without one count for nothing."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._fault(error) from error
+        self._before = b""
+
+    def add(self, record: dict[str, Any]) -> None:
+        """A tile whose bytes are on the disk."""
+        if self._file is None:
+            raise ValueError("the ledger was not begun")
+        try:
+            data = memoryview(_line(record))
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError as error:
+            raise self._fault(error) from error
+        self.finished.append(record)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fault(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._path}: cannot be written ({error.strerror}); free space or choose another place")
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def _whole_lines(data: bytes) -> list[bytes]:
+    return [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def _records(lines: list[bytes]) -> list[dict[str, Any]]:
+    """The records up to the first line that is none."""
+    records: list[dict[str, Any]] = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(record, dict) or "tile" not in record:
+            break
+        records.append(record)
+    return records
+
+
+def _difference(lines: list[bytes], wanted: bytes) -> str:
+    """What is no longer as it was."""
+    try:
+        old, new = json.loads(lines[0]), json.loads(wanted)
+        changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    except (IndexError, ValueError, TypeError):
+        return "the record of the earlier run cannot be read"
+    return f"not as in the earlier run: {', '.join(changed)}"

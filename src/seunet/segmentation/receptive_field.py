@@ -1,0 +1,93 @@
+"""How far a pixel's prediction depends on its surroundings: the exact receptive field of a network, in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from seunet.layers import DiscreteScaleConv2d, GaussianConv2d, SteerableConv2d
+from seunet.maths.spans import Span, halved, seen_by_filter, seen_by_pooling, seen_by_upsampling
+from seunet.models.plain import PlainConv2d
+from seunet.models.unet_skeleton import ScaleUNet
+
+
+@dataclass(frozen=True)
+class FilterRadii:
+    """The radius of every convolution of a U, at each level from the finest, in pixels of that level."""
+
+    encoder: tuple[tuple[int, ...], ...]
+    decoder: tuple[tuple[int, ...], ...]
+    halves: bool
+    """Whether a level has half the pixels of the one above it along each side."""
+
+    @property
+    def levels(self) -> int:
+        """How often the map is pooled."""
+        return len(self.decoder)
+
+    @property
+    def stride_px(self) -> int:
+        """Pixels of the image along the side of one pixel of the coarsest map."""
+        return 2**self.levels if self.halves else 1
+
+    def lengths(self, length: int) -> tuple[int, ...]:
+        """How long each level's map of an image of this length is."""
+        found = [length]
+        for _ in range(self.levels):
+            found.append(halved(found[-1]) if self.halves else found[-1])
+        return tuple(found)
+
+
+def filter_radii(model: ScaleUNet) -> FilterRadii:
+    """What the layers of `model` read around each pixel: the widest of all scales."""
+
+    def of_block(block: nn.Module) -> tuple[int, ...]:
+        return tuple(layer_radius(layer) for layer in block.convolutions)  # type: ignore[union-attr]
+
+    return FilterRadii(
+        tuple(of_block(block) for block in model.encoder),
+        tuple(of_block(block) for block in reversed(model.decoder)),
+        model.pooling.kind != "none",
+    )
+
+
+def layer_radius(layer: nn.Module) -> int:
+    """The largest radius of a layer's filters."""
+    if isinstance(layer, PlainConv2d):
+        return 1
+    if isinstance(layer, GaussianConv2d):
+        return max(layer.radii(layer.sigmas()))
+    if isinstance(layer, SteerableConv2d):
+        return max(layer.get_buffer(f"row_taps_{k}").shape[1] // 2 for k in range(len(layer.scales)))
+    if isinstance(layer, DiscreteScaleConv2d):
+        return max(
+            int(scale) if scale.is_integer() else layer.get_buffer(f"basis_{k}").shape[-1] // 2
+            for k, scale in enumerate(layer.scales)
+        )
+    raise TypeError(f"the reach of {type(layer).__name__} is not known")
+
+
+def seen_by_network(radii: FilterRadii, span: Span, length: int) -> Span:
+    """The pixels of an image of this length that `span` of the prediction is computed from, along one axis."""
+    lengths = radii.lengths(length)
+    for level in range(radii.levels):
+        for radius in reversed(radii.decoder[level]):
+            span = seen_by_filter(span, radius, lengths[level])
+        if radii.halves:
+            span = seen_by_upsampling(span, lengths[level + 1])
+    for level in range(radii.levels, -1, -1):
+        for radius in reversed(radii.encoder[level]):
+            span = seen_by_filter(span, radius, lengths[level])
+        if level and radii.halves:
+            span = seen_by_pooling(span, lengths[level - 1])
+    return span
+
+
+def receptive_radius(radii: FilterRadii) -> int:
+    """The largest distance in pixels at which the image can change a prediction, whatever its place in the grid."""
+    middle = 2**20
+    reached = [
+        seen_by_network(radii, Span(middle + place, middle + place + 1), 2 * middle) for place in range(radii.stride_px)
+    ]
+    return max(max(middle + place - span.start, span.stop - (middle + place + 1)) for place, span in enumerate(reached))

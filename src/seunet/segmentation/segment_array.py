@@ -1,0 +1,169 @@
+"""`seunet.segment`: an array in, what the network says of it out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final, cast, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seunet.errors import InputError, unknown_name
+from seunet.images.image import ArrayImage, Mpp, RgbArray
+from seunet.images.tissue import find_tissue
+from seunet.limits import MAX_IMAGE_PIXELS
+from seunet.maths.fusion import first_largest
+from seunet.maths.rescaling import resize
+from seunet.models.files import load
+from seunet.models.heads_to_use import filter_range, fusion_of, model_mpp, only_head
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.magnification import Plan, checked_mpp, plan
+from seunet.segmentation.scale_choice import KnownScale, ScaleChoice, known_scale
+from seunet.segmentation.tile_pixels import WorkingRaster
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.segmentation.tiling import checked_tile_px, tiles
+
+BACKGROUND: Final = 0
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """What a model says of an image, in the image's own pixels."""
+
+    labels: NDArray[np.uint8]
+    """[height, width]: the most probable class."""
+    probabilities: NDArray[np.float32]
+    """[classes, height, width]"""
+    confidence: NDArray[np.float32]
+    """[height, width]: p_max − p_second of the most confident head."""
+    heads: NDArray[np.uint8]
+    """[height, width]: which head that is, from the finest (0)."""
+    plan: Plan
+    """At which pixels the network was run, and why."""
+    scale: KnownScale
+    """What is known of the scale, and from where."""
+
+    @property
+    def estimated_mpp(self) -> float | None:
+        """µm per pixel as the pixels look; None where they were not asked or it cannot be told."""
+        return None if self.scale.estimate is None else self.scale.estimate.mpp
+
+    @property
+    def relative_scale(self) -> float | None:
+        """How many times as large as in training the structures are; None if nobody knows."""
+        return self.plan.relative_scale
+
+
+def segment(
+    image: NDArray[Any],
+    model: str | os.PathLike[str] | ScaleUNet = "nuclei",
+    mpp: float | None = None,
+    *,
+    scale: ScaleChoice = "auto",
+    fusion: str = "auto",
+    tile_px: int | None = None,
+    tissue: bool = False,
+) -> Segmentation:
+    """Segment an image, uint8 [height, width, 3].
+
+    Args:
+        image: the pixels.
+        model: the name of a built-in model, the folder of one of your own, or the model itself.
+        mpp: µm per pixel.  None is no error.
+        scale: "auto" goes by `mpp`, else by what is estimated from the pixels, and where that cannot be told the heads
+            carry the scale; "told" goes by `mpp` alone; "native" leaves pixels and filters as they are.
+        fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
+            has a calibration.  "auto" computes the head that fits alone where the scale is known, else what the card
+            says, else "p_ens".
+        tile_px: the side of the tiles that are computed at a time; it changes no result.
+        tissue: whether to leave glass out (images of more than 4 million pixels).
+    """
+    pixels = checked_pixels(image)
+    source = ArrayImage(pixels, None if mpp is None else Mpp(checked_mpp(mpp), checked_mpp(mpp), "user"))
+    network_model = model if isinstance(model, ScaleUNet) else load(model)
+    known = known_scale(source, network_model, checked_choice(scale))
+    chosen = plan_for(network_model, known.used, source.levels)
+    network = network_for(network_model, chosen, fusion)
+    raster = WorkingRaster(source, chosen)
+    probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
+    confidence = np.empty(raster.size, dtype=np.float32)
+    heads = np.empty(raster.size, dtype=np.uint8)
+    for tile in tiles(raster.size, network.default_tile if tile_px is None else checked_tile_px(tile_px)):
+        core = tile.rows, tile.columns
+        held = network.seen(core, raster.size)
+        found = network.predict(raster.read(*held).pixels, held, core, raster.size)
+        place = slice(*tile.rows), slice(*tile.columns)
+        probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
+        heads[place] = found.heads + np.uint8(network.only_head or 0)
+    if raster.size != pixels.shape[:2]:
+        probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])
+    if tissue and (mask := _glass(source)) is not None:
+        probabilities[:, mask] = 0
+        probabilities[BACKGROUND, mask] = 1
+        confidence[mask], heads[mask] = 0, 0
+    labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
+    return Segmentation(labels, probabilities, confidence, heads, chosen, known)
+
+
+def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
+    """The plan for a model by its card; one without σ always sees its training scale."""
+    return plan(mpp, levels, model_mpp(model), filter_range(model))
+
+
+def network_for(model: ScaleUNet, chosen: Plan, fusion: str = "auto", overlap_px: int | None = None) -> HeadwiseNetwork:
+    """The network that a plan asks for."""
+    if chosen.factor != 1:
+        if not isinstance(model, SEUNet):
+            raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
+        model = model.at_scale(chosen.factor)
+    scale_known = chosen.relative_scale is not None
+    how = fusion_of(model, fusion, scale_known)
+    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
+
+
+def checked_choice(scale: str) -> ScaleChoice:
+    """`scale`, if it is one of the three."""
+    known = get_args(ScaleChoice)
+    if scale not in known:
+        raise unknown_name("scale", scale, known)
+    return cast(ScaleChoice, scale)
+
+
+def checked_pixels(image: NDArray[Any]) -> RgbArray:
+    """`image`, if it is an RGB image of bytes."""
+    if not isinstance(image, np.ndarray):
+        raise InputError(f"`image` is a {type(image).__name__}; give a NumPy array, uint8 [height, width, 3]")
+    shape = "×".join(map(str, image.shape))
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise InputError(f"`image` of shape {shape or '()'} must be [height, width, 3]; convert it to RGB first")
+    if image.dtype != np.uint8:
+        raise InputError(f"`image` of type {image.dtype} must be uint8; scale it to 0 … 255 and convert it")
+    if not image.shape[0] * image.shape[1]:
+        raise InputError(f"`image` of shape {shape} has no pixels")
+    if image.shape[0] * image.shape[1] > MAX_IMAGE_PIXELS:
+        raise InputError(f"`image` of shape {shape} is too large to be held; save it and use `seunet segment`")
+    return np.ascontiguousarray(image)
+
+
+def _glass(source: ArrayImage) -> NDArray[np.bool_] | None:
+    found = find_tissue(source)
+    if found is None:
+        return None
+    (whole,) = tiles((source.levels[0].height_px, source.levels[0].width_px), (2**31, 2**31))
+    return ~found.mask(whole.rows, whole.columns, 1.0)
+
+
+def _own_pixels(
+    probabilities: NDArray[np.float32], confidence: NDArray[np.float32], heads: NDArray[np.uint8], size: tuple[int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
+    """From the working raster back to the image's pixels: bilinear, the heads by the nearest."""
+    floats = torch.from_numpy(np.concatenate([probabilities, confidence[None]]))
+    resized: NDArray[np.float32] = resize(floats[None], *size, antialias=True)[0].numpy()
+    rows, columns = (
+        np.minimum((np.arange(new) + 0.5) * old / new, old - 1).astype(np.int64)
+        for new, old in zip(size, heads.shape, strict=True)
+    )
+    return resized[:-1], resized[-1], heads[np.ix_(rows, columns)]

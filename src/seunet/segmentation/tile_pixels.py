@@ -1,0 +1,143 @@
+"""The working raster: the pixels a network runs on, read in parts from an image as a plan says."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from seunet.errors import RegionError
+from seunet.images.image import Image, RgbArray
+from seunet.maths.spans import Span
+from seunet.memory import own_pages
+from seunet.segmentation.magnification import Plan
+from seunet.segmentation.tile_resampling import resample, resampled_length, resampling_taps, seen_by_resampling
+
+CELL_PX: Final = 256
+"""What cannot be read is narrowed down to squares of this size on the level's own grid."""
+
+BAND_PX: Final = 256
+"""Rows that are resampled at a time."""
+
+READ_PX: Final = 1024
+"""Rows that are read at a time, on a grid of their own so that no tile of a slide is decoded twice: what is read comes
+through memory that is shared with another process, and counts in both."""
+
+Area = tuple[Span, Span]
+"""Rows and columns."""
+
+
+class Gap(NamedTuple):
+    """A part of the working raster that could not be read, and why."""
+
+    rows: Span
+    columns: Span
+    reason: str
+
+
+class Region(NamedTuple):
+    """Pixels, white where there is a gap."""
+
+    pixels: RgbArray
+    gaps: tuple[Gap, ...]
+
+
+class WorkingRaster:
+    """`image` as `plan` wants it."""
+
+    def __init__(self, image: Image, plan: Plan) -> None:
+        self._image, self._plan = image, plan
+        level = image.levels[plan.level]
+        self._level_size = level.height_px, level.width_px
+        self.size = resampled_length(level.height_px, plan.resample), resampled_length(level.width_px, plan.resample)
+        """Height and width."""
+
+    def read(self, rows: Span, columns: Span) -> Region:
+        """A part of the raster; the same pixels however the raster is cut into parts."""
+        if self._plan.resample == 1:
+            return self._read_level(rows, columns)
+        pixels = own_pages((rows.length, columns.length, 3), np.uint8)
+        gaps: list[Gap] = []
+        for start in range(rows.start, rows.stop, BAND_PX):
+            band = Span(start, min(start + BAND_PX, rows.stop))
+            part = self._resampled(band, columns)
+            pixels[band.within(rows)] = part.pixels
+            gaps.extend(part.gaps)
+        return Region(pixels, tuple(gaps))
+
+    def _resampled(self, rows: Span, columns: Span) -> Region:
+        ratio, (height, width) = self._plan.resample, self._level_size
+        held = seen_by_resampling(rows, height, ratio), seen_by_resampling(columns, width, ratio)
+        source = self._read_level(*held)
+        taps = resampling_taps(rows, height, ratio), resampling_taps(columns, width, ratio)
+        gaps = (
+            Gap(self._touched(gap.rows, rows), self._touched(gap.columns, columns), gap.reason) for gap in source.gaps
+        )
+        return Region(
+            resample(source.pixels, held, *taps), tuple(gap for gap in gaps if gap.rows.length and gap.columns.length)
+        )
+
+    def _touched(self, span: Span, within: Span) -> Span:
+        """The working pixels of `within` that a pixel of `span` of the level goes into."""
+        ratio = self._plan.resample
+        support = max(1.0, 1 / ratio)
+        start = math.floor((span.start - support + 0.5) * ratio - 0.5)
+        stop = math.ceil((span.stop - 1 + support + 0.5) * ratio - 0.5) + 1
+        start = min(max(start, within.start), within.stop)
+        return Span(start, max(start, min(stop, within.stop)))
+
+    def _read_level(self, rows: Span, columns: Span) -> Region:
+        """A part of the level; if it cannot be read, the cells of it that can.
+
+        Whole cells are read: what is a gap does not depend on the part that is wanted.
+        """
+        held = _in_cells(rows, self._level_size[0]), _in_cells(columns, self._level_size[1])
+        pixels = own_pages((held[0].length, held[1].length, 3), np.uint8)
+        gaps: list[Gap] = []
+        for band in _bands(held[0]):
+            try:
+                pixels[band.within(held[0])] = self._cell(band, held[1])
+            except RegionError:
+                pixels[band.within(held[0])], missing = self._cell_by_cell(band, held[1])
+                gaps += missing
+        wanted = pixels[rows.within(held[0]), columns.within(held[1])]
+        within = (Gap(_common(gap.rows, rows), _common(gap.columns, columns), gap.reason) for gap in gaps)
+        return Region(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
+
+    def _cell_by_cell(self, rows: Span, columns: Span) -> tuple[RgbArray, list[Gap]]:
+        pixels = np.full((rows.length, columns.length, 3), 255, dtype=np.uint8)
+        gaps = []
+        for down in _cells(rows):
+            for across in _cells(columns):
+                try:
+                    pixels[down.within(rows), across.within(columns)] = self._cell(down, across)
+                except RegionError as error:
+                    gaps.append(Gap(down, across, str(error)))
+        return pixels, gaps
+
+    def _cell(self, rows: Span, columns: Span) -> RgbArray:
+        return self._image.read(self._plan.level, columns.start, rows.start, columns.length, rows.length)
+
+
+def _in_cells(span: Span, length: int) -> Span:
+    """The cells that `span` touches."""
+    return Span(span.start // CELL_PX * CELL_PX, min(-(-span.stop // CELL_PX) * CELL_PX, length))
+
+
+def _cells(span: Span) -> list[Span]:
+    """`span`, which begins with a cell, cut into cells."""
+    return [Span(start, min(start + CELL_PX, span.stop)) for start in range(span.start, span.stop, CELL_PX)]
+
+
+def _bands(span: Span) -> list[Span]:
+    """`span` cut at multiples of `READ_PX`."""
+    cuts = range(span.start // READ_PX * READ_PX + READ_PX, span.stop, READ_PX)
+    edges = [span.start, *cuts, span.stop]
+    return [Span(start, stop) for start, stop in pairwise(edges)]
+
+
+def _common(one: Span, other: Span) -> Span:
+    start = max(one.start, other.start)
+    return Span(start, max(start, min(one.stop, other.stop)))

@@ -1,0 +1,174 @@
+"""A network's heads one after the other on a tile, and what they say together."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seunet.errors import InputError, unknown_name
+from seunet.images.image import RgbArray
+from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
+from seunet.maths.spans import Span
+from seunet.memory import give_back_freed_memory, own_pages
+from seunet.models.files import weights_sha256
+from seunet.models.seunet import SEUNet
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.receptive_field import filter_radii, receptive_radius, seen_by_network
+from seunet.segmentation.streaming import PIECE_ROWS, predict_block
+from seunet.segmentation.tiling import default_tile, limited
+
+Area = tuple[Span, Span]
+"""Rows and columns."""
+
+MAX_LABELS: Final = 255
+
+LARGE_PX: Final = 1 << 20
+"""Of a tile: from here on the memory of one head is given back before the next, whose blocks have other sizes."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is said of a tile."""
+
+    labels: NDArray[np.uint8]
+    """[height, width]: the most probable class, the lower of equals."""
+    probabilities: NDArray[np.float32]
+    """[classes, height, width]"""
+    heads: NDArray[np.uint8]
+    """[height, width]: the most confident head, the finest of equals."""
+    confidence: NDArray[np.float32]
+    """[height, width]: p_max − p_second of that head."""
+
+
+class HeadwiseNetwork:
+    """A model with frozen weights that predicts parts of an image as if it had seen the whole.
+
+    The heads of a SEUNet meet nowhere before the fusion: each is run as a network of its own, in a fraction of the
+    memory and with only the surroundings that it looks at.  Other models run whole.
+    """
+
+    def __init__(
+        self, model: ScaleUNet, fusion: Fusion = "p_ens", overlap_px: int | None = None, only_head: int | None = None
+    ) -> None:
+        """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work."""
+        if isinstance(fusion, str) and fusion not in FUSIONS:
+            raise unknown_name("fusion", fusion, FUSIONS)
+        if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
+            raise InputError(f"`overlap_px` (={overlap_px!r}) must be a whole number of pixels, 0 or more")
+        if model.classes > MAX_LABELS:
+            raise InputError(f"{model.name} has {model.classes} classes; labels are bytes and 255 is not analysed")
+        model = copy.deepcopy(model).eval()
+        self.name, self.classes, self.fusion = model.name, model.classes, fusion
+        self.overlap_px, self.only_head = overlap_px, only_head
+        headwise = isinstance(model, SEUNet) and model.heads > 1
+        wanted = range(model.heads) if only_head is None else [only_head]
+        self._parts = [model.only_scale(k) for k in wanted] if headwise else [model]  # type: ignore[operator]
+        self.heads = sum(part.heads for part in self._parts)
+        self._radii = [filter_radii(part) for part in self._parts]
+        self._weights = weights_sha256(model)
+        self.sigmas_px = _sigmas_by_head(model, None if only_head is None else [only_head])
+        self._factor = model.factor if isinstance(model, SEUNet) else 1.0
+        channels = model.config.widths[0] // (model.heads if headwise else 1)
+        self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the prediction, as plain values."""
+        return {
+            "model": self.name,
+            "weights_sha256": self._weights,
+            "factor": self._factor,
+            **self._fusion_facts(),
+            "overlap_px": self.overlap_px,
+        }
+
+    def _fusion_facts(self) -> dict[str, Any]:
+        if self.only_head is not None:
+            return {"fusion": f"head {self.only_head + 1}"}
+        if isinstance(self.fusion, str):
+            return {"fusion": self.fusion}
+        numbers = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in self.fusion._asdict().items()
+        }
+        return {"fusion": CALIBRATED, "calibration": numbers}
+
+    @property
+    def reach_px(self) -> list[int]:
+        """How far each head looks."""
+        return [receptive_radius(radii) for radii in self._radii]
+
+    def seen(self, core: Area, size: tuple[int, int]) -> Area:
+        """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
+        return _union([self._seen(number, core, size) for number in range(len(self._parts))])
+
+    def _seen(self, number: int, core: Area, size: tuple[int, int]) -> Area:
+        spans = []
+        for span, length in zip(core, size, strict=True):
+            seen = seen_by_network(self._radii[number], span, length)
+            if self.overlap_px is not None:
+                seen = limited(seen, span, self.overlap_px, self._radii[number].stride_px, length)
+            spans.append(seen)
+        return spans[0], spans[1]
+
+    def predict(self, pixels: RgbArray, held: Area, core: Area, size: tuple[int, int]) -> Prediction:
+        """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`."""
+        source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
+        rows, columns = core
+        with torch.inference_mode():
+            found = torch.from_numpy(own_pages((self.heads, self.classes, rows.length, columns.length), np.float32))
+            done = 0
+            for number, part in enumerate(self._parts):
+                seen = self._seen(number, core, size)
+                mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
+                out = found[done : done + part.heads]
+                if self.overlap_px is None:
+                    predict_block(part, mine, seen, size, core, out)
+                else:
+                    # What was cut off counts as the world's end.
+                    inner = tuple(
+                        Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
+                    )
+                    whole = tuple(Span(0, cut.length) for cut in seen)
+                    predict_block(part, mine, whole, (seen[0].length, seen[1].length), inner, out)  # type: ignore[arg-type]
+                done += part.heads
+                if rows.length * columns.length > LARGE_PX:
+                    give_back_freed_memory()
+            return self._together(found)
+
+    def _together(self, found: Tensor) -> Prediction:
+        """Fused a few rows at a time: the steps between take several times the memory of the result."""
+        classes, height, width = found.shape[1:]
+        probabilities = torch.from_numpy(own_pages((classes, height, width), np.float32))
+        labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
+        certainty = torch.empty(height, width)
+        for start in range(0, height, PIECE_ROWS // 4):
+            rows = slice(start, start + PIECE_ROWS // 4)
+            part = found[None, :, :, rows]
+            fused = fuse(part, self.fusion)[0]
+            probabilities[:, rows] = fused
+            labels[rows] = first_largest(fused, dim=0)
+            sure = confidence(part)[0]
+            heads[rows] = first_largest(sure, dim=0)
+            certainty[rows] = sure.amax(0)
+        return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+
+
+def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[float, float], ...] | None:
+    """The smallest and the largest σ of each head's filters in pixels, each on its own level; None without σ."""
+    if not isinstance(model, SEUNet):
+        return None
+    sigmas = model.sigmas().detach() if heads is None else model.sigmas().detach()[:, heads]
+    return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
+
+
+def _union(areas: list[Area]) -> Area:
+    rows, columns = zip(*areas, strict=True)
+    return (
+        Span(min(span.start for span in rows), max(span.stop for span in rows)),
+        Span(min(span.start for span in columns), max(span.stop for span in columns)),
+    )

@@ -1,0 +1,72 @@
+"""Tensors in safetensors files, compared with what is promised of them before anything is built."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from seunet.errors import ModelFileError
+from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES
+
+_DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
+
+
+def read_at_most(path: Path, limit_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise ModelFileError(f"{path}: larger than {limit_bytes:,} bytes; this is no model config")
+    return data
+
+
+def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size != promised.get("bytes") or size > MAX_MODEL_BYTES:
+            raise ModelFileError(
+                f"{path}: {size:,} bytes where the config promises {promised.get('bytes')!r}; truncated? fetch it again"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); fetch the model again") from None
+    if hashlib.sha256(data).hexdigest() != promised.get("sha256"):
+        raise ModelFileError(f"{path}: its sha256 is not the config's; the file was altered or damaged: fetch it again")
+    return data
+
+
+def declared_tensors(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
+    """Names, shapes and types that a safetensors file declares: 8 bytes of length, then JSON."""
+    length = int.from_bytes(data[:8], "little")
+    try:
+        if not 0 < length <= min(len(data) - 8, MAX_CONFIG_BYTES):
+            raise ValueError
+        declared = json.loads(data[8 : 8 + length])
+        return {
+            key: (tuple(entry["shape"]), _DTYPES.get(entry["dtype"]))
+            for key, entry in declared.items()
+            if key != "__metadata__"
+        }
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
+
+
+def compare_tensors(
+    path: Path,
+    expected: dict[str, tuple[tuple[int, ...], torch.dtype]],
+    found: dict[str, tuple[tuple[int, ...], torch.dtype | None]],
+) -> None:
+    """Refuse weights that are not those of the config, naming the first three that differ."""
+    wrong = [f"{key} is missing" for key in expected if key not in found]
+    wrong += [f"{key} is not part of the model" for key in found if key not in expected]
+    wrong += [
+        f"{key} is {list(found[key][0])} {found[key][1]}, not {list(shape)} {dtype}"
+        for key, (shape, dtype) in expected.items()
+        if key in found and found[key] != (shape, dtype)
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ModelFileError(f"{path}: does not fit the config: {'; '.join(wrong[:3])}{more}")

@@ -1,0 +1,39 @@
+"""Which magnifications belong to which head, where each head is shown its own.
+
+Heads differ by their σ alone.  An image s times as large seen with σ s times as large is the same picture to the same
+weights (paper eq. 4), so a head learns most from what fits its filters, and the others learn it at the same time.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from seunet.errors import InputError
+from seunet.models.config import GaussianConfig
+from seunet.models.unet_skeleton import ScaleUNet
+
+
+def head_scales(model: ScaleUNet, first: float) -> list[float]:
+    """The magnification that fits each head: `first` · ratio^k, with the ratio of the σ of neighbouring heads."""
+    config = model.config
+    if not isinstance(config, GaussianConfig) or config.schedule != "geometric" or model.heads == 1:
+        raise InputError(
+            "`recipe.first_head_scale` is for heads whose σ rise by one ratio: a seunet with `model.preset` geometric"
+        )
+    return [first * config.sigma_ratio**number for number in range(model.heads)]
+
+
+def scale_bands(scales: list[float], scale_range: tuple[float, float] | None) -> list[tuple[float, float]]:
+    """The part of `scale_range` nearest to each of `scales` in octaves; the first and the last reach to its ends."""
+    if scale_range is None:
+        raise InputError("`recipe.first_head_scale` needs magnifications to show: set `data.augmentation.scale_range`")
+    low, high = scale_range
+    inner = [math.sqrt(one * next_one) for one, next_one in pairwise(scales)]
+    edges = [low, *inner, high]
+    if sorted(edges) != edges:
+        raise InputError(
+            f"`data.augmentation.scale_range` (={low:g}, {high:g}) does not reach all heads, which fit "
+            f"{', '.join(f'{scale:.3g}' for scale in scales)}; widen it or change `recipe.first_head_scale`"
+        )
+    return list(pairwise(edges))

@@ -1,0 +1,205 @@
+"""One step of training: loss and gradient of a batch, however many parts and processes it is spread over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grad_norm_, get_total_norm
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from seunet.data.windows import Window
+from seunet.layers.scalewise import ScaleNorm2d
+from seunet.maths.fusion import fuse
+from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.distributed import Processes
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class Batch(NamedTuple):
+    """This process's share of a batch: images [B, 3, H, W], masks [B, H, W], the numbers of the windows, and by how
+    many octaves each is outside what its head fits."""
+
+    images: Tensor
+    masks: Tensor
+    numbers: Tensor
+    misfits: Tensor
+
+
+class LossOf(nn.Module):
+    """A model with its loss: what DistributedDataParallel wraps, so that η is used inside it as well."""
+
+    class_weights: Tensor | None
+
+    def __init__(
+        self,
+        model: ScaleUNet,
+        class_weights: Sequence[float] | None = None,
+        own_windows: bool = False,
+        fused_share: float = 0.0,
+        unsure_octaves: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.own_windows, self.fused_share = model, own_windows, fused_share
+        self.unsure_octaves = unsure_octaves
+        weights = None if class_weights is None else torch.tensor(class_weights)
+        self.register_buffer("class_weights", weights, persistent=False)
+
+    def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
+        """L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens), then L and every l_k for the log.
+
+        l is Σ over the pixels / `labelled`, which counts those of the whole batch.
+        """
+        doubt = None
+        if self.own_windows:
+            # Window n is for head n mod γ alone: the network runs γ windows where it would run one.
+            heads = self.model.heads
+            images, masks = (part.view(-1, heads, *part.shape[1:]) for part in (images, masks))
+            labelled = labelled / heads
+            if self.unsure_octaves is not None:
+                doubt = (misfits / self.unsure_octaves).clamp(max=1).to(images.dtype).view(-1, heads)
+        logits = self.model(images)
+        # Half precision is not enough to sum over pixels; double is kept.
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt) / labelled
+        loss = weighted_loss(head_losses, self.model.head_weights())
+        if self.fused_share:
+            fused = fuse(logits.softmax(2), "p_ens").clamp(min=torch.finfo(logits.dtype).eps).log()
+            fused_loss = scale_loss_sums(fused[:, None], masks, class_weights=self.class_weights)[0] / labelled
+            loss = (1 - self.fused_share) * loss + self.fused_share * fused_loss
+        return loss, torch.cat([loss[None], head_losses]).detach()
+
+
+class Trainer:
+    """Model, optimiser and the way a batch becomes a gradient."""
+
+    def __init__(
+        self,
+        model: ScaleUNet,
+        optimizer: torch.optim.Optimizer,
+        processes: Processes,
+        *,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        precision: str = "float32",
+        class_weights: Sequence[float] | None = None,
+        own_windows: bool = False,
+        fused_share: float = 0.0,
+        unsure_octaves: float | None = None,
+        average: float | None = None,
+        frozen_norms: bool = False,
+    ) -> None:
+        self.model, self.optimizer, self.processes = model, optimizer, processes
+        self.frozen_norms = frozen_norms
+        self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
+        self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
+        self.averaged = None if average is None else _running_mean(model, average)
+        loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share, unsure_octaves)
+        loss_of = loss_of.to(processes.device)
+        self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
+
+    def begin_step(self) -> ScaleUNet:
+        """The model, ready to learn."""
+        self.model.train()
+        if self.frozen_norms:
+            for module in self.model.modules():
+                if isinstance(module, ScaleNorm2d):
+                    module.eval()
+        return self.model
+
+    def gradient(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Set every parameter's gradient to that of the loss over the batch of all processes; it and each head's.
+
+        The mean is over the labelled pixels of the whole batch, so its parts may hold different numbers of them.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        labelled = self.processes.total(labelled_pixels(batch.masks)).clamp(min=1)
+        losses = torch.zeros(1 + self.model.heads, device=batch.images.device)
+        for last, part in _parts(batch, self.accumulate):
+            with self._exchange(last), self._precision():
+                loss, parts = self._loss_of(part.images, part.masks, part.misfits, labelled)
+            # DistributedDataParallel averages the gradients; the sum is wanted.
+            with self._exchange(last):
+                self.scaler.scale(loss * self.processes.size).backward()
+            losses += parts
+        losses = self.processes.total(losses)
+        return losses[0], losses[1:]
+
+    def finite_gradient(self) -> bool:
+        """Whether the gradient can be followed; where the loss is scaled, the scaler leaves out steps that overflow."""
+        if self.scaler.is_enabled():
+            return True
+        found = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        return bool(get_total_norm(found).isfinite())
+
+    def update(self) -> None:
+        """Move the parameters along the gradient."""
+        if self.clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.averaged is not None:
+            self.averaged.update_parameters(self.model)
+
+    @property
+    def judged(self) -> ScaleUNet:
+        """The model that is validated and kept: the running mean of the weights, where there is one."""
+        return self.model if self.averaged is None else self.averaged.module  # type: ignore[return-value]
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self._dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.processes.device.type, dtype=self._dtype)
+
+    def _exchange(self, last: bool) -> AbstractContextManager[object]:
+        """Gradients travel between processes once a batch, with its last part."""
+        if isinstance(self._loss_of, DistributedDataParallel) and not last:
+            return self._loss_of.no_sync()
+        return nullcontext()
+
+
+def _running_mean(model: ScaleUNet, beta: float) -> AveragedModel:
+    """w̄ ← β·w̄ + (1 − β)·w of all weights and running statistics, beginning with the first weights that come."""
+    rule = get_ema_multi_avg_fn(beta)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=rule, use_buffers=True)
+
+
+def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Batch]]:
+    size = -(-len(batch.images) // count)
+    for start in range(0, len(batch.images), size):
+        stop = start + size
+        yield stop >= len(batch.images), Batch(*(part[start:stop] for part in batch))
+
+
+def collate(windows: Sequence[Window]) -> Batch:
+    """Windows side by side; a function of the module so that worker processes can find it."""
+    images, masks, numbers, misfits = zip(*windows, strict=True)
+    return Batch(torch.stack(images), torch.stack(masks), torch.tensor(numbers), torch.tensor(misfits))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether this is torch or Python saying that memory is used up."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    )
+
+
+def largest_that_fits(windows: int, attempt: Callable[[int], object]) -> int:
+    """The largest power-of-two share of `windows` that `attempt` gets through; 0 if not even one."""
+    while windows > 1:
+        windows = -(-windows // 2)
+        try:
+            attempt(windows)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+        else:
+            return windows
+    return 0
