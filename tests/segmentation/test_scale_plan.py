@@ -1,4 +1,4 @@
-"""Working pixels of an image with one level, as the evaluation has it; slides are tested in inference/."""
+"""Working pixels of an image with one level, as the evaluation has it; slides are tested in `test_magnification`."""
 
 from __future__ import annotations
 
