@@ -25,7 +25,7 @@ from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.objects import objects
 from seunet.results.write import write_results as write_files
-from seunet.training.machine import peak_memory_bytes
+from seunet.training.observers import peak_memory_bytes
 from tests.support.geojson import check_qupath, painted, polygon_of, read_geojson
 from tests.support.planes import ArrayPlane, discs, nuclei_frame, random_codes
 

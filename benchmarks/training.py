@@ -35,7 +35,7 @@ from seunet.training import trainer as step
 from seunet.training.batches import batches
 from seunet.training.config import read_config
 from seunet.training.distributed import Processes
-from seunet.training.machine import peak_memory_bytes
+from seunet.training.observers import peak_memory_bytes
 from seunet.training.optimizer import Pace, make_optimizer, set_pace
 from seunet.training.trainer import Batch, Trainer
 from tests.support.real_data import real_data

@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.record import ROOT
 from seunet.errors import InputError
-from seunet.evaluation.figures.learning import training_curves
+from seunet.evaluation.figures.training import training_curves
 from seunet.storage.atomic import atomic_path, write_text
 from seunet.storage.jsonl import rows
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from seunet.errors import InputError
+from seunet.layers import ScaleProjection
 from seunet.layers.disco_conv import DiscreteScaleConv2d
-from seunet.layers.projection import ScaleProjection
 from seunet.layers.sesn_conv import SteerableConv2d
 from seunet.layers.shared_weight_conv import ScaleConvolution
 from seunet.maths.disco import discrete_bases

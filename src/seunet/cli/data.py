@@ -155,8 +155,8 @@ def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **ch
 
 def _carry_out(plan: Plan, shared: Shared) -> None:
     """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
+    from seunet.data.manifest import summary_lines
     from seunet.data.prepare.run import FaultsError, prepare
-    from seunet.data.summary import summary_lines
 
     started = time.monotonic()
     try:

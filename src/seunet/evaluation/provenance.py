@@ -16,7 +16,7 @@ from seunet.errors import InputError
 from seunet.models.files import weights_sha256
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.machine import peak_memory_bytes
+from seunet.training.observers import peak_memory_bytes
 
 MPP_TOLERANCE = 1.05
 

@@ -1,4 +1,4 @@
-"""Rasters are decoded and encoded here and nowhere else.
+"""Whole PNG, JPEG and TIFF files ↔ pixels, for data sets and results; images to segment are read in regions instead.
 
 A file is read once: the bytes that are hashed are the bytes that are decoded.  Headers are checked before a
 pixel is allocated, and what would change silently (16 bits cut to 8, transparency, CMYK) is refused by name.

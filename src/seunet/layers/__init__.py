@@ -5,8 +5,7 @@ Feature maps are [batch, scales, channels, height, width] everywhere in this roo
 
 from seunet.layers.disco_conv import DiscreteScaleConv2d
 from seunet.layers.gaussian_conv import GaussianConv2d
-from seunet.layers.projection import ScaleProjection
-from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
+from seunet.layers.scalewise import Pooling, ScaleNorm2d, ScaleProjection, SharedPointwise
 from seunet.layers.sesn_conv import SteerableConv2d
 
 __all__ = [

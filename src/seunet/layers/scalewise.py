@@ -1,4 +1,4 @@
-"""What surrounds the convolution and treats all scales alike: norm, pooling, upsampling, 1×1 mixing."""
+"""What surrounds the convolution and treats all scales alike: norm, pooling, 1×1 mixing; and the maximum over them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from seunet.errors import unknown_name
+from seunet.errors import InputError, unknown_name
 from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
 from seunet.layers.synced_norm import synced_batch_norm, together
 from seunet.maths.rescaling import pooling_window
@@ -112,3 +112,15 @@ class Pooling(nn.Module):
             return max_pool(features)
         pooled = avg_pool2d(features.flatten(0, 1), pooling_window(features))
         return pooled.view(*features.shape[:3], *pooled.shape[2:])
+
+
+class ScaleProjection(nn.Module):
+    """y[b, 0, c, p] = max_s x[b, s, c, p]: [B, S, C, H, W] → [B, 1, C, H, W].
+
+    A change of scale of the image moves the responses along s, so their maximum stays.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        if maps.ndim != 5 or maps.shape[1] < 1:
+            raise InputError(f"`maps` (of shape {list(maps.shape)}) must be [B, scales, C, H, W] with scales ≥ 1")
+        return maps.amax(1, keepdim=True)

@@ -7,12 +7,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from torch import Tensor, nn
+from torch.nn.functional import conv2d
+
 from seunet.errors import unknown_name
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, validated
-from seunet.models.plain import PlainConv2d
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
+
+
+class PlainConv2d(nn.Module):
+    """The plain UNet's: a 3×3 convolution with bias on [B, 1, C, H, W]."""
+
+    def __init__(self, in_channels: int, out_channels: int, *, lifting: bool = False) -> None:
+        super().__init__()
+        self.lifting = lifting
+        self.convolution = nn.Conv2d(in_channels, out_channels, kernel_size=3, padding=1)
+
+    def forward(self, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
+        weight, bias = self.convolution.weight, self.convolution.bias
+        if affine is not None:
+            # A frozen norm folds into the weights: the baseline gets what our own layer gets.
+            scale, shift = affine[0, 0], affine[1, 0]
+            weight, bias = weight * scale[:, None, None, None], bias * scale + shift  # type: ignore[operator]
+        result = conv2d(features if self.lifting else features[:, 0], weight, bias, padding=1)
+        return (result.relu_() if relu else result)[:, None]
 
 
 def _plain_unet(config: PlainConfig) -> ScaleUNet:

@@ -19,9 +19,8 @@ from seunet.training.batches import ShareSampler, Sources, batches, check_shares
 from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.head_bands import head_scales, scale_bands
-from seunet.training.machine import Meter
 from seunet.training.make_model import begin_with, make_model
-from seunet.training.observers import Observer, Outcome, StepReport, ValidationReport
+from seunet.training.observers import Meter, Observer, Outcome, StepReport, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore
 from seunet.training.run_folder import RunFolder

@@ -8,8 +8,7 @@ from pathlib import Path
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE
-from seunet.data.prepare.plan import Found, Plan, Settings, make_plan
-from seunet.data.prepare.splits import move_share
+from seunet.data.prepare.plan import Found, Plan, Settings, make_plan, move_share
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
 from seunet.storage.files import read_table, whole_number

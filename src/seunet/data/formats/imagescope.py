@@ -1,4 +1,4 @@
-"""ImageScope XML → rings of vertices.  XML is parsed here and nowhere else.
+"""ImageScope XML → rings of vertices.
 
 The file is streamed through expat: no tree is built, a document type declaration ends the reading, and bytes,
 depth, regions and vertices have ceilings.  What cannot be painted as drawn is an error that names the region,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import ClassEntry
-from seunet.data.prepare.plan import Found, Plan, Settings, make_plan
-from seunet.data.prepare.splits import move_share
+from seunet.data.prepare.plan import Found, Plan, Settings, make_plan, move_share
 from seunet.errors import SeunetError
 
 TRAIN = ("MoNuSeg 2018 Training Data", "MoNuSegTrainingData")

@@ -1,19 +1,26 @@
-"""What is learnt over time: the weights of the heads and σ, from the log of a training run."""
+"""What is learnt over time, from the logs of training runs: loss and validation IoU, weights of the heads and σ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from seunet.errors import InputError
 from seunet.evaluation.figures.style import new_figure, open_frame
 from seunet.results.legend import shades
+from seunet.storage.jsonl import rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH_PX, HEIGHT_PX = 1600, 1500
+
+SMOOTHED_OVER = 25
+"""Steps; single batches differ by more than what is learnt in between."""
 
 
 class Course(NamedTuple):
@@ -25,10 +32,10 @@ class Course(NamedTuple):
     sigmas: list[list[list[float]]]
 
 
-def course(rows: Iterable[dict[str, Any]], where: str) -> Course:
-    """The numbers of a log (`training.journal.rows`)."""
+def course(log: Iterable[dict[str, Any]], where: str) -> Course:
+    """The numbers of a log (`storage.jsonl.rows`)."""
     found = Course([], [], [], [])
-    for row in rows:
+    for row in log:
         if "head_weights" in row:
             found.steps.append(row["step"])
             found.head_weights.append(row["head_weights"])
@@ -73,3 +80,47 @@ def _draw(axis: Axes, steps: list[int], values: list[list[float]], name: str, ma
         line = [row[number] for row in values]
         axis.plot(steps, line, color=color, linewidth=1.8, marker=marker, label=f"{name} {number + 1}")
     open_frame(axis)
+
+
+def training_curves(logs: Mapping[str, Path], fusion: str = "p_ens") -> Figure:
+    """Left the loss, right the IoU on held-out images: the fusion as a line, single heads as thin ones."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for place, (name, path) in enumerate(logs.items()):
+        color = f"C{place}"
+        steps, losses, validations = _curves(path)
+        left.plot(steps, _smooth(losses), color=color, label=name, linewidth=1.5)
+        at = [row["step"] for row in validations]
+        heads = np.array([row["validation"]["heads"] for row in validations])
+        right.plot(at, heads, color=color, linewidth=0.5, alpha=0.5)
+        right.plot(at, [row["validation"][fusion] for row in validations], color=color, label=name, linewidth=1.8)
+    left.set_ylabel(f"loss, mean of {SMOOTHED_OVER} steps")
+    left.set_ylim(bottom=0)
+    left.legend(frameon=False)  # the colours are those of both; on the right the lines are everywhere
+    right.set_ylabel("IoU on held-out images")
+    for panel in (left, right):
+        panel.set_xlabel("step")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25)
+    return figure
+
+
+def _curves(path: Path) -> tuple[list[int], list[float], list[dict[str, Any]]]:
+    steps, losses, validations = [], [], []
+    for row in rows(path):
+        if "validation" in row:
+            validations.append(row)
+        else:
+            steps.append(row["step"])
+            losses.append(row["loss"])
+    return steps, losses, validations
+
+
+def _smooth(values: list[float]) -> list[float]:
+    """The mean of the last steps at each step."""
+    sums = np.cumsum([0.0, *values])
+    first = np.maximum(np.arange(len(values)) + 1 - SMOOTHED_OVER, 0)
+    last = np.arange(len(values)) + 1
+    return list((sums[last] - sums[first]) / (last - first))
