@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Report = Callable[[int, int, str], None]
-"""(done, total, what is at hand)."""
+from seunet.progress import Progress
 
 LINE_SECONDS = 30.0
 """How often a line is printed for one and the same piece of work where there is no terminal to draw a bar on."""
 
 
 @contextmanager
-def progress(show: bool, timed: bool = False) -> Iterator[Report | None]:
+def progress(show: bool, timed: bool = False) -> Iterator[Progress | None]:
     """What to call with (done, total, text); nothing on request.
 
     `timed` work is shown as its share and the time left; other work, whose items are few and alike, by its count.
@@ -29,15 +28,15 @@ def progress(show: bool, timed: bool = False) -> Iterator[Report | None]:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
-            Progress,
             TaskProgressColumn,
             TextColumn,
             TimeRemainingColumn,
         )
+        from rich.progress import Progress as Bar
 
         count = TaskProgressColumn(show_speed=True) if timed else MofNCompleteColumn()
         columns = (BarColumn(), count, TimeRemainingColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+        with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
             task = bar.add_task("starting", total=None)
             yield lambda done, total, text: bar.update(task, completed=done, total=total, description=text)
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from seunet.data.manifest import FileEntry, ImageEntry, Manifest, read_manifest
 from seunet.data.prepare.claim import FOLDERS, WORK
-from seunet.data.prepare.run import Progress
 from seunet.errors import InputError
 from seunet.images import pillow_codec as raster
 from seunet.limits import MPP_RANGE
+from seunet.progress import Progress
 from seunet.storage.files import sha256
 
 

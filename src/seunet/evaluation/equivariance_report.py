@@ -25,6 +25,7 @@ from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.progress import Progress
 
 FORMAT: Final = "seunet-equivariance/1"
 VARIANTS: Final = ("as_in_the_paper", "without_mean", "unsquared")
@@ -35,7 +36,6 @@ PAIRINGS: Final = ("matched", "same", "best")
 """Head k with the head whose σ is nearest to s·σ_k; head k with itself; the one best pair."""
 
 DIGITS: Final = 6
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

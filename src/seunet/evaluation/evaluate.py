@@ -32,10 +32,10 @@ from seunet.maths.fusion import FUSIONS
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import fusion_of, fusions_of, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.progress import Progress
 from seunet.scale.estimator import ScaleEstimator
 
 FORMAT: Final = "seunet-evaluation/1"
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ planes of probabilities, and a ledger of the tiles that are done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from seunet.errors import RegionError, StorageError
 from seunet.images.image import Image
 from seunet.images.tissue import Tissue, find_tissue
 from seunet.maths.spans import Span
+from seunet.progress import Progress
 from seunet.results.label_plane import Plane
 from seunet.segmentation.conveyor import made_by_thread, used_by_thread
 from seunet.segmentation.ledger import Ledger
@@ -32,9 +33,6 @@ NOT_ANALYSED: Final = 255
 """The label of what could not be read."""
 
 LABELS, HEADS, PROBABILITIES = "labels.u8", "heads.u8", "probabilities-{}.u8"
-
-Report = Callable[[int, int, str], None]
-"""(pixels done, pixels in all, what is at hand)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ def label_image(
     plan: Plan,
     folder: Path,
     settings: Settings | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     identity: Mapping[str, Any] | None = None,
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
@@ -203,7 +201,7 @@ class _Run:
     ledger: Ledger
     seconds: Seconds = field(default_factory=Seconds)
 
-    def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Report | None) -> None:
+    def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Progress | None) -> None:
         """Do the tiles of `todo`, in order."""
         total = sum(tile.pixels for tile in wanted)
         done = total - sum(tile.pixels for tile in todo)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import cache
@@ -26,6 +26,7 @@ from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
 from seunet.models.files import load, weights_sha256
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.progress import Progress
 from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
 from seunet.results.heads_map import write_heads
@@ -50,8 +51,6 @@ OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
 LINES_SHOWN: Final = 5
-
-Progress = Callable[[int, int, str], None]
 
 
 class Outcome(NamedTuple):

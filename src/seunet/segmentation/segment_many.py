@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seunet.errors import InputError, SeunetError, StorageError
+from seunet.progress import Progress
 from seunet.results.counts import write_summary
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import Outcome, Progress, segment_file
+from seunet.segmentation.segment_file import Outcome, segment_file
 
 SUMMARY_NAME: Final = "summary.csv"
 EXIT_PART: Final = 5

@@ -7,7 +7,7 @@ written last, then .work goes: a folder with a manifest is complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from seunet.data.prepare.plan import Plan
 from seunet.data.prepare.pool import run_jobs
 from seunet.errors import InputError, SeunetError, StorageError
 from seunet.images.pillow_codec import read_image
+from seunet.progress import Progress
 from seunet.storage.files import sha256
 
-Progress = Callable[[int, int, str], None]
 LEFT_OUT = "left out: "
 
 

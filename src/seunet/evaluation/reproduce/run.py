@@ -24,6 +24,7 @@ from seunet.evaluation.report_folder import REPORTS, read_report
 from seunet.evaluation.reproduce.protocol import Job, Protocol, Tiles, jobs, slug
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.models.files import load
+from seunet.progress import Progress
 from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
 from seunet.training.distributed import Processes
@@ -32,7 +33,6 @@ from seunet.training.observers import Observer
 from seunet.training.run_folder import RunFolder
 
 Announce = Callable[[str], None]
-Progress = Callable[[int, int, str], None]
 
 
 class Measured(NamedTuple):
