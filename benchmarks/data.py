@@ -33,8 +33,8 @@ from seunet.data.manifest import Manifest
 from seunet.data.prepare.plan import Settings
 from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
-from tests.support.datasets import he_pixels
-from tests.support.real_data import real_data
+from support.datasets import he_pixels
+from support.real_data import real_data
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from benchmarks.record import ROOT
 from seunet.data.stain import normalise_stain
 from seunet.storage.atomic import atomic_path
-from tests.support.real_data import real_data
+from support.real_data import real_data
 
 NAMES = (
     "core_A0CE_A7_x_ini_1074_y_ini_716",

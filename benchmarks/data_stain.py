@@ -16,7 +16,7 @@ from PIL import Image
 from seunet.data.manifest import read_manifest
 from seunet.data.stain import TARGET
 from seunet.maths.stain import DENSITY, LAMBDA_FIT, START, Stains, apply_stains, concentrations, fit_stains, tissue
-from tests.support.stained import MATRICES, angle_degrees, concentrations_of_tissue, render, stained_image, unit
+from support.stained import MATRICES, angle_degrees, concentrations_of_tissue, render, stained_image, unit
 
 SIZE_PX = 1000
 REPEATS = 5

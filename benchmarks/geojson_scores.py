@@ -28,7 +28,7 @@ from benchmarks.watching import Ran, run_seunet
 from seunet.data.manifest import read_manifest
 from seunet.maths.confusion import confusion_matrices, headline_iou
 from seunet.results.frame import Frame
-from tests.support.geojson import painted, read_geojson
+from support.geojson import painted, read_geojson
 
 FUSION = "p_ens"
 MOST_DIFFERENCE = 0.005

@@ -26,8 +26,8 @@ from seunet.results.geojson import write_geojson
 from seunet.results.objects import objects
 from seunet.results.write import write_results as write_files
 from seunet.training.observers import peak_memory_bytes
-from tests.support.geojson import check_qupath, painted, polygon_of, read_geojson
-from tests.support.planes import ArrayPlane, discs, nuclei_frame, random_codes
+from support.geojson import check_qupath, painted, polygon_of, read_geojson
+from support.planes import ArrayPlane, discs, nuclei_frame, random_codes
 
 MASKS, POLYGONS = 1_000, 100_000
 BLOCK_PX, IN_BLOCK = 1000, 121

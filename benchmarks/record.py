@@ -18,7 +18,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 def commit() -> str:
     """The commit that is measured, marked if the source differs from it."""
     head = _git("rev-parse", "HEAD")
-    return head + ("+changes" if _git("status", "--porcelain", "--", "src", "tests", "benchmarks/*.py") else "")
+    return head + (
+        "+changes" if _git("status", "--porcelain", "--", "src", "support", "tests", "benchmarks/*.py") else ""
+    )
 
 
 def write_results(name: str, figures: dict[str, Any]) -> str:

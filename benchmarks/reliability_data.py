@@ -26,11 +26,11 @@ from seunet.data.prepare.pool import Outcome, run_jobs
 from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
 from seunet.maths.polygon_fill import ring_pixels
-from tests.support.datasets import he_pixels, tree_bytes, write_image, write_monuseg
-from tests.support.faults import FAULTS, plant
-from tests.support.interruption import end_after, finish, start
-from tests.support.mutants import hostile_xml, image_mutants, png_bomb, tiff_bomb, xml_mutants
-from tests.support.ring_oracle import covered_exactly, random_ring
+from support.datasets import he_pixels, tree_bytes, write_image, write_monuseg
+from support.faults import FAULTS, plant
+from support.interruption import end_after, finish, start
+from support.mutants import hostile_xml, image_mutants, png_bomb, tiff_bomb, xml_mutants
+from support.ring_oracle import covered_exactly, random_ring
 
 BATCH = 1000
 LIMIT_SECONDS = 20.0

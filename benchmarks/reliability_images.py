@@ -17,10 +17,10 @@ from seunet.images.image import Image, RgbArray
 from seunet.images.open import open_image
 from seunet.images.sandboxed import ReadingProcess, open_guarded
 from seunet.memory import keep_freed_memory
-from tests.support.mutants import png_bomb, tiff_bomb
-from tests.support.real_data import real_data
-from tests.support.slides import make_slide
-from tests.support.tiffs import slide_mutants, slide_seeds
+from support.mutants import png_bomb, tiff_bomb
+from support.real_data import real_data
+from support.slides import make_slide
+from support.tiffs import slide_mutants, slide_seeds
 
 LIMIT_SECONDS = 20.0
 LIMIT_BYTES = 1 << 30

@@ -19,8 +19,8 @@ from benchmarks.record import write_results
 from seunet.errors import ModelFileError, StorageError
 from seunet.training.checkpoint import read_checkpoint, write_checkpoint
 from seunet.training.config import TrainingConfig
-from tests.support.checkpoints import checkpoint_of, killed_writer, step_of
-from tests.support.training import (
+from support.checkpoints import checkpoint_of, killed_writer, step_of
+from support.training import (
     SAVE_CALLS,
     cut_run,
     failing_call,

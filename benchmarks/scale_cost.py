@@ -21,7 +21,7 @@ from benchmarks.record import write_results
 from seunet.images.image import ArrayImage, Bounds, RgbArray
 from seunet.memory import peak_bytes
 from seunet.scale.of_slide import estimate_slide
-from tests.support.made_tissue import made_tissue
+from support.made_tissue import made_tissue
 
 SIDES_PX = (10_000, 40_000)
 TILE_PX = 1024

@@ -30,7 +30,7 @@ from seunet.evaluation.figures.style import write_png
 from seunet.evaluation.test_scales import TEST_SCALES
 from seunet.models.registry import create_model
 from seunet.scale.estimator import ScaleEstimate, estimate_scale
-from tests.support.foreign_images import foreign_images
+from support.foreign_images import foreign_images
 
 RgbArray = NDArray[np.uint8]
 

@@ -28,7 +28,7 @@ from benchmarks.record import RESULTS, commit, write_results
 from benchmarks.watching import Ran, run_seunet
 from seunet.models.files import load, weights_sha256
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from tests.support.slides import GLASS, TILE_PX, halved, jpeg_tile, lay_out_slide
+from support.slides import GLASS, TILE_PX, halved, jpeg_tile, lay_out_slide
 
 Pixels = NDArray[np.uint8]
 MPP = 0.252

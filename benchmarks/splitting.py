@@ -22,8 +22,8 @@ from benchmarks.record import write_results
 from seunet.results import objects as rule
 from seunet.results.frame import Frame
 from seunet.results.objects import objects
-from tests.support.planes import ArrayPlane
-from tests.support.real_data import real_data
+from support.planes import ArrayPlane
+from support.real_data import real_data
 
 FRAME = Frame(1.0, 0, 0, None, ("background", "nucleus"), ((0, 0, 0), (255, 214, 64)))
 NECKS = (0.75, 0.8, 0.85, 0.9)

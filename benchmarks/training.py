@@ -38,7 +38,7 @@ from seunet.training.distributed import Processes
 from seunet.training.observers import peak_memory_bytes
 from seunet.training.optimizer import Pace, make_optimizer, set_pace
 from seunet.training.trainer import Batch, Trainer
-from tests.support.real_data import real_data
+from support.real_data import real_data
 
 THREADS = 2
 ROUNDS = 4

@@ -9,8 +9,8 @@ import hypothesis
 import pytest
 import torch
 
+from support.training import prepared_nuclei
 from tests.support.tissue_model import dark_disc_model
-from tests.support.training import prepared_nuclei
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 hypothesis.settings.load_profile("suite")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from seunet.cli.progress import duration, progress
-from tests.support.cli import seunet
+from support.cli import seunet
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
 FAST = ("--scales", "0.5,1", "--no-progress")

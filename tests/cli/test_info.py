@@ -11,11 +11,11 @@ from PIL import Image
 
 import seunet as package
 from seunet.models.card import ModelCard
-from tests.support.cli import seunet
-from tests.support.datasets import he_pixels
-from tests.support.made_tissue import made_tissue
+from support.cli import seunet
+from support.datasets import he_pixels
+from support.made_tissue import made_tissue
+from support.tiffs import aperio_bytes, halves, write
 from tests.support.scale_estimators import trusting_estimator
-from tests.support.tiffs import aperio_bytes, halves, write
 
 
 def slide(folder: Path) -> Path:

@@ -20,9 +20,9 @@ from scipy import ndimage
 import seunet as package
 from seunet.maths.fusion import FUSIONS
 from seunet.segmentation.options import Choices
-from tests.support.cli import seunet
-from tests.support.slides import make_slide
-from tests.support.tiffs import spoil_tile, tiff_bytes
+from support.cli import seunet
+from support.slides import make_slide
+from support.tiffs import spoil_tile, tiff_bytes
 from tests.support.tissue_model import discs
 
 FILES = ("objects.geojson", "counts.csv", "labels.tif", "overlay.png", "heads.png")

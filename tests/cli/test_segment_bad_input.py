@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from support.cli import seunet
+from support.tiffs import aperio_bytes, tiff_bytes
 from tests.cli.test_segment import result_bytes
-from tests.support.cli import seunet
-from tests.support.tiffs import aperio_bytes, tiff_bytes
 from tests.support.tissue_model import discs
 
 DISCS = discs(64, 80, np.random.default_rng(2))

@@ -16,9 +16,9 @@ import torch
 from seunet.data.augment import epoch_order
 from seunet.training import loop
 from seunet.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from tests.support.cli import Ran, seunet
-from tests.support.datasets import tree_bytes
-from tests.support.training import (
+from support.cli import Ran, seunet
+from support.datasets import tree_bytes
+from support.training import (
     environment,
     failing_call,
     file_size_limit,
@@ -95,7 +95,7 @@ def test_a_terminal_gets_a_bar_instead(config: Path, tmp_path: Path, monkeypatch
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr("tests.support.cli.io.StringIO", Terminal)
+    monkeypatch.setattr("support.cli.io.StringIO", Terminal)
     ran = seunet("train", config, "-o", tmp_path / "run", "--set", "recipe.epochs=1")
     assert ran.code == 0, ran.err
     assert "4/4" in ran.err

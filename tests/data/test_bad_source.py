@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from seunet.data.manifest import read_manifest
-from tests.support.cli import seunet
-from tests.support.datasets import (
+from support.cli import seunet
+from support.datasets import (
     class_map,
     he_pixels,
     tree_bytes,

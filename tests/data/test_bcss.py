@@ -10,8 +10,8 @@ from PIL import Image
 
 from seunet.data.formats.bcss import PUBLISHED, code_map
 from seunet.data.manifest import read_manifest
-from tests.support.cli import seunet
-from tests.support.datasets import write_bcss, write_image
+from support.cli import seunet
+from support.datasets import write_bcss, write_image
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from benchmarks.reliability_data import MUST
 from seunet.data.formats.imagescope import Region
 from seunet.data.prepare.outlines import paint_regions
 from seunet.errors import InputError
-from tests.support.cli import seunet
-from tests.support.datasets import class_map, write_bcss, write_lab, write_monuseg
+from support.cli import seunet
+from support.datasets import class_map, write_bcss, write_lab, write_monuseg
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "data.md").read_text()

@@ -12,8 +12,8 @@ from seunet.data.formats.folder import FolderRules, plan_folder
 from seunet.data.manifest import read_manifest
 from seunet.data.prepare.plan import Settings
 from seunet.errors import InputError
-from tests.support.cli import Ran, seunet
-from tests.support.datasets import class_map, write_csv, write_image, write_lab
+from support.cli import Ran, seunet
+from support.datasets import class_map, write_csv, write_image, write_lab
 
 
 def prepare(source: Path, dest: Path, *options: object) -> Ran:

@@ -10,8 +10,8 @@ import pytest
 import seunet.data.formats.imagescope as imagescope
 from seunet.data.formats.imagescope import parse_annotation
 from seunet.errors import InputError
-from tests.support.datasets import disc, imagescope_xml
-from tests.support.mutants import hostile_xml, xml_mutants
+from support.datasets import disc, imagescope_xml
+from support.mutants import hostile_xml, xml_mutants
 
 ONE = imagescope_xml([[(1, 2), (3, 4), (5, 6)]])
 

@@ -19,9 +19,9 @@ from seunet.data.prepare.plan import Settings
 from seunet.data.prepare.pool import Worker, run_jobs
 from seunet.data.verify import verify
 from seunet.errors import InputError, ResourceError, SeunetError
-from tests.support.cli import seunet
-from tests.support.datasets import tree_bytes, write_monuseg
-from tests.support.interruption import end_after, finish, start
+from support.cli import seunet
+from support.datasets import tree_bytes, write_monuseg
+from support.interruption import end_after, finish, start
 
 
 def jobs_for(tmp_path: Path, count: int = 1) -> list[Job]:

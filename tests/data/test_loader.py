@@ -15,8 +15,8 @@ from seunet.data.augment import FLIPS, NONE, Augmentation, draw, epoch_order
 from seunet.data.verify import verify
 from seunet.data.windows import EpochSampler, WindowDataset
 from seunet.errors import InputError
-from tests.support.cli import seunet
-from tests.support.datasets import write_lab, write_monuseg
+from support.cli import seunet
+from support.datasets import write_lab, write_monuseg
 
 BOLD = Augmentation(flips=True, shift_px=9, scale_range=(0.5, 2.0))
 

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from seunet.data.manifest import read_manifest
-from tests.support.cli import seunet
-from tests.support.datasets import disc, he_pixels, imagescope_xml, tree_bytes, write_image, write_monuseg
-from tests.support.ring_oracle import covered_exactly
+from support.cli import seunet
+from support.datasets import disc, he_pixels, imagescope_xml, tree_bytes, write_image, write_monuseg
+from support.ring_oracle import covered_exactly
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from seunet.data.manifest import read_manifest
 from seunet.data.prepare.one_image import _map_codes
 from seunet.data.prepare.outlines import paint_regions
 from seunet.data.verify import verify
-from tests.support.cli import seunet
-from tests.support.datasets import write_csv
-from tests.support.real_data import real_data
+from support.cli import seunet
+from support.datasets import write_csv
+from support.real_data import real_data
 
 DATA = real_data()
 pytestmark = pytest.mark.skipif(DATA is None, reason="no real data: set SEUNET_DATA or put it in ../shared/data")

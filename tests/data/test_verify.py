@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seunet.data.verify import verify
-from tests.support.cli import seunet
-from tests.support.datasets import write_monuseg
-from tests.support.faults import FAULTS, plant
+from support.cli import seunet
+from support.datasets import write_monuseg
+from support.faults import FAULTS, plant
 
 
 @pytest.fixture(scope="module")

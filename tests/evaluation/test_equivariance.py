@@ -16,7 +16,7 @@ from seunet.layers import GaussianConv2d
 from seunet.maths.rescaling import rescale
 from seunet.maths.sigma import SigmaRange, block_starts, equal_range, geometric_range
 from seunet.models.seunet import SEUNet
-from tests.support.images import band_limited
+from support.images import band_limited
 
 
 class Stack(nn.Module):

@@ -18,8 +18,8 @@ from seunet.evaluation.predictors import blind, known, oracle, told, ways_of_pre
 from seunet.models.card import HeadCalibration, ModelCard
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import estimate_scale, shipped_estimator
-from tests.support.images import band_limited
-from tests.support.made_tissue import made_tissue
+from support.images import band_limited
+from support.made_tissue import made_tissue
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 from tests.support.scale_estimators import saying, trusting_estimator
 

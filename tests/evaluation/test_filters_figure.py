@@ -29,7 +29,7 @@ from seunet.evaluation.filter_study import (
     random_filter_layer,
     standardised_grey,
 )
-from tests.support.images import band_limited
+from support.images import band_limited
 
 
 def as_image(smooth: Tensor) -> Tensor:

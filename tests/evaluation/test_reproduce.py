@@ -15,8 +15,8 @@ from seunet.evaluation.reproduce.paper_numbers import PAPER
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
 from seunet.evaluation.reproduce.report import best_heads, page, row_names, spread, systems_table
 from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
-from tests.support.cli import seunet
-from tests.support.training import ALONE, tiny_file
+from support.cli import seunet
+from support.training import ALONE, tiny_file
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -14,7 +14,7 @@ from seunet.maths.fusion import fuse
 from seunet.maths.rescaling import rescale
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from tests.support.images import band_limited
+from support.images import band_limited
 from tests.support.prepared import saved_model
 
 

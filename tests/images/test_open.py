@@ -24,11 +24,11 @@ from seunet.images.open import open_image
 from seunet.images.openslide_image import SlideImage, _bounds
 from seunet.images.tiff_image import TiffImage
 from seunet.images.tiff_tiles import SegmentCache
-from tests.support.datasets import he_pixels
-from tests.support.mutants import png_bomb, raw_png, tiff_bomb
-from tests.support.real_data import real_data
-from tests.support.slides import make_slide
-from tests.support.tiffs import aperio_bytes, halves, slide_mutants, slide_seeds, spoil_tile, tiff_bytes, write
+from support.datasets import he_pixels
+from support.mutants import png_bomb, raw_png, tiff_bomb
+from support.real_data import real_data
+from support.slides import make_slide
+from support.tiffs import aperio_bytes, halves, slide_mutants, slide_seeds, spoil_tile, tiff_bytes, write
 
 RGB = he_pixels(160, 0)
 LEVELS = halves(RGB, 2)

@@ -17,8 +17,8 @@ from PIL import Image
 from seunet.errors import InputError
 from seunet.images.pillow_codec import decode_codes, decode_rgb, encode_png, image_size, pixel_sha256
 from seunet.storage.files import read_limited, sha256
-from tests.support.datasets import he_pixels
-from tests.support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
+from support.datasets import he_pixels
+from support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
 
 RGB = he_pixels(32, 0)
 

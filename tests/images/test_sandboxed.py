@@ -22,9 +22,9 @@ from seunet.images.image import ArrayImage, Level, Mpp
 from seunet.images.open import open_image
 from seunet.images.overview import UNREADABLE, best_level, shares, thumbnail
 from seunet.images.sandboxed import GuardedImage, ReadingProcess, open_guarded
-from tests.support.datasets import he_pixels
-from tests.support.mutants import png_bomb, tiff_bomb
-from tests.support.tiffs import aperio_bytes, halves, slide_mutants, slide_seeds, spoil_tile, write
+from support.datasets import he_pixels
+from support.mutants import png_bomb, tiff_bomb
+from support.tiffs import aperio_bytes, halves, slide_mutants, slide_seeds, spoil_tile, write
 
 RGB = he_pixels(160, 0)
 

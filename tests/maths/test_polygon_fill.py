@@ -8,7 +8,7 @@ from matplotlib.path import Path as MatplotlibPath
 
 import seunet.maths.polygon_fill as rings
 from seunet.maths.polygon_fill import outside_distance, ring_pixels
-from tests.support.ring_oracle import covered_exactly, random_ring
+from support.ring_oracle import covered_exactly, random_ring
 
 SQUARE = np.array([(10.0, 20.0), (60.0, 20.0), (60.0, 70.0), (10.0, 70.0)])
 

@@ -8,7 +8,7 @@ import pytest
 from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
 from seunet.errors import InputError
 from seunet.maths.stain import NoStains, Stains, apply_stains, concentrations, fit_stains, tissue
-from tests.support.stained import (
+from support.stained import (
     MATRICES,
     angle_degrees,
     concentrations_of_tissue,

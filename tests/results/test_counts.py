@@ -9,7 +9,7 @@ import numpy as np
 
 from seunet.results.counts import summary_row, write_counts, write_summary
 from seunet.results.objects import Tally, objects
-from tests.support.planes import ArrayPlane, nuclei_frame
+from support.planes import ArrayPlane, nuclei_frame
 
 
 def found() -> Tally:

@@ -12,8 +12,8 @@ from seunet.errors import InputError, StorageError
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.objects import objects
-from tests.support.geojson import check_qupath, painted, polygon_of, read_geojson
-from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
+from support.geojson import check_qupath, painted, polygon_of, read_geojson
+from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 
 def written(codes: Codes, frame: Frame, path: Path, **options: bool) -> dict:

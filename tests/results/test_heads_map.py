@@ -11,7 +11,7 @@ from PIL import Image
 import seunet
 from seunet.results.heads_map import TINT, head_colors, head_lines, write_heads
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from tests.support.planes import ArrayPlane
+from support.planes import ArrayPlane
 
 
 def test_a_pixel_has_the_mean_colour_of_the_heads_below_it_and_none_where_nobody_looked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from seunet.errors import StorageError
 from seunet.results import label_tiff, pyramid
 from seunet.results.label_tiff import write_label_tiff
 from seunet.results.pyramid import halved_by_majority, halved_by_mean, level_sizes
-from tests.support.planes import ArrayPlane, nuclei_frame, random_codes
+from support.planes import ArrayPlane, nuclei_frame, random_codes
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from seunet.errors import InputError
 from seunet.results import objects as module
 from seunet.results.objects import Object, Tally, objects
 from seunet.results.splitting import parts_of, squared_distance
-from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
+from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()
 

@@ -14,8 +14,8 @@ from seunet.results import pyramid
 from seunet.results.ome_zarr import as_byte, write_probabilities
 from seunet.results.pyramid import halved_by_mean
 from seunet.storage.atomic import atomic_folder
-from tests.support.datasets import tree_bytes
-from tests.support.planes import ArrayPlane, nuclei_frame
+from support.datasets import tree_bytes
+from support.planes import ArrayPlane, nuclei_frame
 
 
 @pytest.fixture

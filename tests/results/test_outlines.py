@@ -16,7 +16,7 @@ from seunet.results.coordinates import coordinates_text
 from seunet.results.objects import Object, objects
 from seunet.results.outlines import edges_and_corners, through_middles, trace_rings
 from seunet.results.polygons import circularity, outline_length
-from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
+from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()
 

@@ -16,7 +16,7 @@ from seunet.results.objects import Tally, objects
 from seunet.results.overlay import legend_lines, write_overlay
 from seunet.results.shares import code_shares
 from seunet.results.write import write_results
-from tests.support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
+from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 YELLOW = np.array(nuclei_frame().class_colors[1])
 

@@ -19,9 +19,9 @@ from seunet.errors import InputError, ModelFileError
 from seunet.scale.estimator import Limits, ScaleEstimate, ScaleEstimator, colour_fault, shipped_estimator
 from seunet.scale.files import load_estimator, save_estimator
 from seunet.scale.regions import REGION_PX, Region, observe, spread_boxes
-from tests.support.foreign_images import MADE, PHOTOGRAPHS, foreign_images
-from tests.support.made_tissue import made_tissue
-from tests.support.real_data import real_data
+from support.foreign_images import MADE, PHOTOGRAPHS, foreign_images
+from support.made_tissue import made_tissue
+from support.real_data import real_data
 
 RgbArray = NDArray[np.uint8]
 

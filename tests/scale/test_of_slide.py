@@ -10,8 +10,8 @@ from seunet.errors import InputError
 from seunet.images.image import ArrayImage, Bounds, RgbArray
 from seunet.scale.estimator import ScaleEstimator, shipped_estimator
 from seunet.scale.of_slide import ENOUGH_REGIONS, MOST_READS, estimate_slide, halton
-from tests.support.made_tissue import made_tissue
-from tests.support.real_data import real_data
+from support.made_tissue import made_tissue
+from support.real_data import real_data
 
 TISSUE = made_tissue(1024, 0.5)
 

@@ -17,8 +17,8 @@ from seunet.segmentation.inputs import find_inputs
 from seunet.segmentation.options import Choices
 from seunet.segmentation.segment_file import Outcome
 from seunet.segmentation.segment_many import one_after_the_other
+from support.slides import make_slide
 from tests.cli.test_segment import result_bytes
-from tests.support.slides import make_slide
 from tests.support.tissue_model import discs
 
 pytestmark = pytest.mark.filterwarnings("ignore")

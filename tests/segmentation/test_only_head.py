@@ -15,8 +15,8 @@ import seunet
 from seunet.errors import InputError
 from seunet.models.card import ModelCard
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from tests.support.cli import seunet as run
-from tests.support.made_tissue import made_tissue
+from support.cli import seunet as run
+from support.made_tissue import made_tissue
 from tests.support.networks import calm_model
 
 PIXELS = made_tissue(120, 1.0)

@@ -17,8 +17,8 @@ from seunet.images.image import ArrayImage, Mpp
 from seunet.limits import MPP_RANGE
 from seunet.models.card import HeadCalibration, ModelCard
 from seunet.segmentation.scale_choice import known_scale, scale_facts, scale_lines
-from tests.support.cli import seunet as run
-from tests.support.made_tissue import made_tissue
+from support.cli import seunet as run
+from support.made_tissue import made_tissue
 from tests.support.networks import calm_model
 from tests.support.scale_estimators import saying, trusting_estimator
 from tests.support.tissue_model import dark_disc_model

@@ -10,7 +10,7 @@ import resource
 import sys
 from pathlib import Path
 
-from tests.support.cli import seunet
+from support.cli import seunet
 
 ROOM_BYTES = 160 << 20
 

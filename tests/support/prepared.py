@@ -9,8 +9,8 @@ import torch
 
 import seunet as package
 from seunet.models.unet_skeleton import ScaleUNet
-from tests.support.cli import seunet
-from tests.support.datasets import class_map, write_lab, write_monuseg
+from support.cli import seunet
+from support.datasets import class_map, write_lab, write_monuseg
 
 
 def prepared_nuclei(root: Path, train: int = 2, test: int = 2) -> Path:

@@ -26,7 +26,7 @@ from seunet.training.make_model import make_model
 from seunet.training.optimizer import make_optimizer
 from seunet.training.trainer import Batch, Trainer, collate
 from seunet.training.validation import validate
-from tests.support.training import poisoned, stop_after, tiny_config
+from support.training import poisoned, stop_after, tiny_config
 
 BATCH = 8
 CHANGES: dict[str, Any] = {"model__widths": [10, 20]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seunet.training.tensorboard import board
-from tests.support.training import learnt, tiny_config, train_alone
+from support.training import learnt, tiny_config, train_alone
 
 
 def run_with_board(config_data: Path, folder: Path, steps: int | None = None, resume: bool = False) -> None:

@@ -26,8 +26,8 @@ from seunet.training.checkpoint import (
     write_checkpoint,
 )
 from seunet.training.optimizer import make_optimizer
-from tests.support.checkpoints import killed_writer, step_of
-from tests.support.training import SAVE_CALLS, failing_call
+from support.checkpoints import killed_writer, step_of
+from support.training import SAVE_CALLS, failing_call
 
 FACTS: dict[str, Any] = {"step": 3, "config": {"recipe.batch": "8"}, "größe": [1.5, None, True]}
 

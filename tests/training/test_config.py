@@ -13,7 +13,7 @@ from seunet.limits import MAX_CONFIG_BYTES
 from seunet.models.registry import model_config
 from seunet.settings import to_yaml
 from seunet.training.config import learning_fields, read_config
-from tests.support.cli import seunet
+from support.cli import seunet
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SHIPPED = sorted(path for path in CONFIGS.glob("*.yaml") if not path.name.startswith("reproduce"))

@@ -8,7 +8,7 @@ import pytest
 
 from seunet.errors import InputError, StorageError
 from seunet.storage.jsonl import Journal, rounded, rows
-from tests.support.training import failing_call, file_size_limit
+from support.training import failing_call, file_size_limit
 
 
 def test_rows_are_lines_of_json_and_a_last_half_line_is_left_out(tmp_path: Path) -> None:

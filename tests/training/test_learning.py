@@ -9,7 +9,7 @@ import pytest
 from seunet.training.batches import Sources
 from seunet.training.make_model import make_model
 from seunet.training.validation import validate
-from tests.support.training import ALONE, tiny_config, train_alone
+from support.training import ALONE, tiny_config, train_alone
 
 MODELS = {
     "seunet": [20, 40],

@@ -21,7 +21,7 @@ from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.make_model import begin_with
 from seunet.training.optimizer import make_optimizer, set_pace
 from seunet.training.trainer import Batch, LossOf, Trainer
-from tests.support.training import ALONE, tiny_config, train_alone
+from support.training import ALONE, tiny_config, train_alone
 
 OWN = {
     "model__preset": "geometric",

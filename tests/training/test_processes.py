@@ -22,7 +22,7 @@ from seunet.training.distributed import joined
 from seunet.training.make_model import make_model
 from seunet.training.trainer import Batch
 from seunet.training.validation import validate
-from tests.support.training import (
+from support.training import (
     ALONE,
     ended,
     environment,

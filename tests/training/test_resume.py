@@ -15,7 +15,7 @@ import seunet
 from seunet.errors import InputError
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.config import TrainingConfig
-from tests.support.training import (
+from support.training import (
     KillAt,
     Killed,
     cut_run,

@@ -15,7 +15,7 @@ from seunet.storage.jsonl import rows
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
-from tests.support.training import ALONE, tiny_config, train_alone
+from support.training import ALONE, tiny_config, train_alone
 
 
 def small_model(frozen: bool) -> ScaleUNet:

@@ -12,8 +12,8 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from tests.support.datasets import he_pixels
-from tests.support.mutants import image_seeds, mutate
+from support.datasets import he_pixels
+from support.mutants import image_seeds, mutate
 
 APERIO = "Aperio Image Library v11.2.1\r\n{side}x{side} (64x64) JPEG/RGB Q=90|AppMag = 20|MPP = {mpp}|Filtered = 5"
 

@@ -1,4 +1,4 @@
-"""Images made for tests."""
+"""Random images without fine detail."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.stained import MATRICES, unit
+from support.stained import MATRICES, unit
 
 DIAMETER_PX = 22.0
 OPTICS_PX = 1.0

@@ -23,8 +23,8 @@ from seunet.training.config import TrainingConfig, checked_config
 from seunet.training.distributed import Processes
 from seunet.training.loop import train
 from seunet.training.observers import Observer, Outcome
-from tests.support.cli import seunet
-from tests.support.datasets import write_csv, write_nuclei
+from support.cli import seunet
+from support.datasets import write_csv, write_nuclei
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 

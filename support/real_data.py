@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-DATA = Path(os.environ.get("SEUNET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+DATA = Path(os.environ.get("SEUNET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
 
 
 def real_data() -> Path | None:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from seunet.images import pillow_codec as raster
 from seunet.storage.files import sha256
-from tests.support.datasets import he_pixels
+from support.datasets import he_pixels
 
 Plant = Callable[[Path, dict[str, Any]], object]
 

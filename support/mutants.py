@@ -11,7 +11,7 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from tests.support.datasets import disc, he_pixels, imagescope_xml
+from support.datasets import disc, he_pixels, imagescope_xml
 
 TOKENS = [
     b"nan",
