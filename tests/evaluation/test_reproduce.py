@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -43,6 +44,10 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
             },
             {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["told", "known"]},
         ],
+        "questions": [
+            {"ask": "Is SEUNet above the CNN?", "first": "SEUNet", "second": "CNN"},
+            {"ask": "Does the best head move?", "first": "SEUNet"},
+        ],
     }
     path = tmp_path / "protocol.yaml"
     path.write_text(yaml.safe_dump(tree))
@@ -73,12 +78,24 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     assert dear is not None
     assert [cell.strip() != "–" for cell in dear[1].split("|")] == [False, True, True, False, False, False, False]
     assert "| CNN, scale estimated from the pixels |" in text
+    numbers = json.loads((tmp_path / "report" / "statistics.json").read_text())
+    answered = numbers["questions"][0]
+    difference = numbers["systems"]["SEUNet"]["mean"]["value"] - numbers["systems"]["CNN"]["mean"]["value"]
+    assert answered["value"] == pytest.approx(difference, abs=2e-6)
+    assert answered["low"] <= answered["value"] <= answered["high"]
+    expected = "yes" if answered["low"] > 0 else "no" if answered["high"] < 0 else "not decided by these data"
+    assert f"| Is SEUNet above the CNN? | **{expected}** | {100 * answered['value']:+.2f} (" in text
+    assert re.search(r"\| Does the best head move\? \| \*\*(yes|no|not decided by these data)\*\* \|", text)
+    mean = numbers["systems"]["SEUNet"]["mean"]
+    assert f"| SEUNet | {100 * mean['value']:.2f} (" in text
+    assert len(mean["by_seed"]) == 2
+    assert re.search(r"\| system, mean of its seeds \| 32 px \| 48 px \| largest range of a seed \|", text)
     pictures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(pictures) >= 6
     assert all((tmp_path / "report" / name).is_file() for name in pictures)
     assert html.count('src="data:image/png;base64,') == len(pictures)
     protocol = read_protocol(protocol_file)
-    again = page(protocol, read_measured(protocol, tmp_path / "report"), tmp_path / "report" / "figures")
+    again = page(protocol, read_measured(protocol, tmp_path / "report"), tmp_path / "report" / "figures", numbers)
     assert as_markdown(again, tmp_path / "report") == text
     before = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.json*")}
     assert seunet("reproduce", protocol_file, "-o", tmp_path / "report", "--no-progress").code == 0
@@ -149,12 +166,13 @@ def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_fi
 
 
 def test_what_is_wrong_in_a_protocol_is_one_line(protocol_file: Path, tmp_path: Path) -> None:
-    tree = yaml.safe_load(protocol_file.read_text())
+    tree = yaml.safe_load(protocol_file.read_text()) | {"questions": []}
     for change, expected in (
         ({"model": []}, "unknown key 'model'; did you mean 'models'?"),
         ({"models": tree["models"] + [{"name": "cnn"}]}, "two models are called 'CNN'"),
         ({"models": [{"name": "CNN", "set": {"model.nam": "unet"}}]}, "option 'nam'"),
         ({"models": [{"name": "CNN", "seeds": [0, 1, 0]}]}, "seed 0 of 'CNN' is there twice; give each seed once"),
+        ({"questions": [{"ask": "Why?", "first": "Nobody"}]}, "question 'Why?': no model is called 'Nobody'"),
         ({"window_sizes_px": [32, 4000]}, "`window_sizes_px` asks for windows of 4000 px, and "),
         ({"way_scales": {"blind": [0.3]}, "models": tree["models"][:1]}, "scales of 'blind': 0.3 is not a test scale"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -39,9 +40,10 @@ def reproduce(
     """
     from seunet.evaluation.page import as_html, as_markdown, write_pictures
     from seunet.evaluation.reproduce.protocol import read_protocol
-    from seunet.evaluation.reproduce.report import page
+    from seunet.evaluation.reproduce.report import grouped, page
     from seunet.evaluation.reproduce.run import Interrupted, is_measured, read_measured
     from seunet.evaluation.reproduce.run import reproduce as run
+    from seunet.evaluation.reproduce.statistics import statistics_of
     from seunet.storage.atomic import write_text
     from seunet.training.distributed import joined
 
@@ -67,7 +69,9 @@ def reproduce(
         print(f"{len(result)} models; others are still to be measured, then the same command writes the report: {out}")
         return
     measured = read_measured(protocol, out)
-    blocks = page(protocol, measured, out / "figures")
+    numbers = statistics_of(protocol, grouped(measured))
+    write_text(out / "statistics.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+    blocks = page(protocol, measured, out / "figures", numbers)
     write_pictures(blocks)
     write_text(out / "report.md", as_markdown(blocks, out))
     write_text(out / "report.html", as_html(protocol.title, blocks))

@@ -43,6 +43,15 @@ class Entry(_Section):
         return self
 
 
+class Question(_Section):
+    """What the report answers with an interval: is `first` above `second`, or, without a second, does its best head
+    move to larger σ as the images grow?"""
+
+    ask: str = Field(min_length=1)
+    first: str
+    second: str | None = None
+
+
 class Tiles(_Section):
     """Windows of the evaluation, where they differ from those of the set."""
 
@@ -69,13 +78,18 @@ class Protocol(_Section):
     way_scales: dict[WayName, tuple[float, ...]] = {}
     """Some of the test scales, for ways that are too dear for all of them."""
     models: tuple[Entry, ...] = Field(min_length=1)
+    questions: tuple[Question, ...] = ()
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Protocol:
+    def _names_fit(self) -> Protocol:
         slugs = [slug(entry.name) for entry in self.models]
         for entry in self.models:
             if slugs.count(slug(entry.name)) > 1:
                 raise ValueError(f"two models are called {entry.name!r}")
+        for question in self.questions:
+            for name in (question.first, question.second):
+                if name is not None and name not in {entry.name for entry in self.models}:
+                    raise ValueError(f"question {question.ask!r}: no model is called {name!r}")
         return self
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -20,6 +20,7 @@ from seunet.evaluation.page import Block, Heading, Picture, Table, Text
 from seunet.evaluation.reproduce.paper_numbers import PAPER, PaperNumbers
 from seunet.evaluation.reproduce.protocol import Protocol, slug
 from seunet.evaluation.reproduce.run import Measured
+from seunet.evaluation.reproduce.statistics import statistics_blocks, window_blocks
 from seunet.evaluation.scores import BEST_HEAD, metric_name
 from seunet.evaluation.test_scales import scale_label
 from seunet.maths.fusion import FUSIONS
@@ -36,8 +37,10 @@ WAY_NAMES = {
 }
 
 
-def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> list[Block]:
-    """All of it; the pictures belong in `figures`."""
+def page(
+    protocol: Protocol, measured: Sequence[Measured], figures: Path, statistics: Mapping[str, Any] | None = None
+) -> list[Block]:
+    """All of it; the pictures belong in `figures`.  Without `statistics` no difference is claimed."""
     paper = PAPER[protocol.paper]
     first = measured[0].evaluation
     return [
@@ -51,7 +54,9 @@ def page(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> lis
         ),
         Heading("The systems (the paper's table 2)"),
         systems_table(measured, paper),
+        *([] if statistics is None else statistics_blocks(statistics)),
         *_curves(measured, figures),
+        *window_blocks(grouped(measured)),
         Heading("Which head is best at which scale (the paper's table 1)"),
         *(block for one in _of_several_heads(measured) for block in _head_blocks(one)),
         Heading("Told, blind, and strong baselines"),
@@ -85,7 +90,7 @@ def spread(values: Iterable[float | None], percent: bool = True) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return "–"
-    shown = [f"{100 * value:.2f}" if percent else f"{value:.3f}" for value in (statistics.mean(known), *known)]
+    shown = [f"{100 * value:.2f}" if percent else f"{value:.3f}" for value in (mean(known), *known)]
     return shown[0] if len(known) == 1 else f"{shown[0]} ({min(shown[1:])}–{max(shown[1:])})"
 
 
@@ -153,7 +158,7 @@ def ways_table(measured: Sequence[Measured]) -> Table:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return statistics.mean(known) if known and len(known) == len(values) else None
+    return mean(known) if known and len(known) == len(values) else None
 
 
 def heads_table(evaluation: dict[str, Any]) -> Table:

@@ -67,7 +67,7 @@ def claim(out: Path, protocol: Protocol) -> None:
     if mark.is_file():
         before, now = yaml.safe_load(mark.read_text()), protocol.model_dump(mode="json")
         for name in now:
-            if name not in ("models", "training", "data") and before.get(name) != now[name]:
+            if name not in ("models", "training", "data", "questions") and before.get(name) != now[name]:
                 raise InputError(
                     f"{out}: belongs to another protocol (its `{name}` is {before.get(name)!r}, not {now[name]!r}); "
                     "choose another folder"
