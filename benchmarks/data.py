@@ -30,7 +30,7 @@ from benchmarks.record import write_results
 from seunet.data.formats.bcss import plan_bcss
 from seunet.data.formats.monuseg import plan_monuseg
 from seunet.data.manifest import Manifest
-from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.plan import PrepareSettings
 from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
 from support.datasets import he_pixels
@@ -62,7 +62,7 @@ def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:
     """All 44 images: time, windows, agreement with published instance maps where outlines are original."""
     dest = scratch / "monuseg"
     began = time.monotonic()
-    manifest = prepare(plan_monuseg(scratch / "raw" / "monuseg", dest, Settings()), dest).manifest
+    manifest = prepare(plan_monuseg(scratch / "raw" / "monuseg", dest, PrepareSettings()), dest).manifest
     seconds = time.monotonic() - began
     with (data / "monuseg" / "manifest.csv").open() as file:
         rows = {row["name"]: row for row in csv.DictReader(file) if row["label_source"] == "xml"}
@@ -103,7 +103,7 @@ def bcss_figures(scratch: Path) -> dict[str, Any]:
         pixels = np.tile(np.roll(tile, number, axis=1), (height // 256 + 1, width // 256 + 1, 1))[:height, :width]
         Image.fromarray(pixels).save(source / "rgbs_colorNormalized" / mask.name, compress_level=1)
     began = time.monotonic()
-    manifest = prepare(plan_bcss(source, dest, Settings(512, 512, min_annotated=0.5)), dest).manifest
+    manifest = prepare(plan_bcss(source, dest, PrepareSettings(512, 512, min_annotated=0.5)), dest).manifest
     return {
         "seconds": round(time.monotonic() - began, 1),
         "windows": manifest.window_counts(),

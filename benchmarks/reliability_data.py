@@ -21,8 +21,8 @@ import numpy as np
 from benchmarks.record import write_results
 from seunet.data.formats.monuseg import plan_monuseg
 from seunet.data.prepare.one_image import Job
-from seunet.data.prepare.plan import Settings, make_plan
-from seunet.data.prepare.pool import Outcome, run_jobs
+from seunet.data.prepare.plan import PrepareSettings, make_plan
+from seunet.data.prepare.pool import JobOutcome, run_jobs
 from seunet.data.prepare.run import prepare
 from seunet.data.verify import verify
 from seunet.maths.polygon_fill import ring_pixels
@@ -74,12 +74,12 @@ MUST = {
 """Figures that must be 0."""
 
 
-def outcomes_of(jobs: list[Job]) -> Iterator[Outcome]:
+def outcomes_of(jobs: list[Job]) -> Iterator[JobOutcome]:
     """All outcomes, in the order of the jobs, from two workers."""
     yield from sorted(run_jobs(jobs, workers=2, limit_seconds=LIMIT_SECONDS), key=lambda outcome: outcome.number)
 
 
-def count(outcomes: Iterable[Outcome], slow_seconds: float) -> Counter[str]:
+def count(outcomes: Iterable[JobOutcome], slow_seconds: float) -> Counter[str]:
     """What became of mutants."""
     total: Counter[str] = Counter(accepted=0, refused=0, tracebacks=0, hangs=0, slow=0, not_one_line=0, not_exit_2=0)
     for outcome in outcomes:
@@ -110,7 +110,7 @@ def xml_figures(scratch: Path, number: int) -> dict[str, Any]:
         for index, data in enumerate(documents[first : first + BATCH]):
             (test / f"m{index:05d}.xml").write_bytes(data)
             (test / f"m{index:05d}.tif").hardlink_to(folder / "image.tif")
-        outcomes = list(outcomes_of(plan_monuseg(folder / "src", folder / "dest", Settings()).jobs))
+        outcomes = list(outcomes_of(plan_monuseg(folder / "src", folder / "dest", PrepareSettings()).jobs))
         total.update(count(outcomes, XML_SECONDS))
         peak = max(peak, *(outcome.peak_bytes for outcome in outcomes))
         slowest = max(slowest, *(outcome.seconds for outcome in outcomes))
@@ -164,7 +164,7 @@ def _image_job(folder: Path, file: Path, as_mask: int) -> Job:
     classes, _, _ = _classes(FolderRules(kind="instances"))
     found = Found(file.stem, image, mask, "train", file.stem, 0.25, "user")
     return make_plan(
-        "folder", "instances", classes, Settings(), [found], folder / "dest", decisions=[], faults=[]
+        "folder", "instances", classes, PrepareSettings(), [found], folder / "dest", decisions=[], faults=[]
     ).jobs[0]
 
 
@@ -190,12 +190,12 @@ def verify_figures(scratch: Path, trials: int) -> dict[str, Any]:
     """Each fault alone, then random fives that do not undo one another; and clean sets."""
     source = write_monuseg(scratch / "verify-src", train=4, test=1)
     clean = scratch / "verify-set"
-    prepare(plan_monuseg(source, clean, Settings(window_px=32, stride_px=16)), clean, workers=2)
+    prepare(plan_monuseg(source, clean, PrepareSettings(window_px=32, stride_px=16)), clean, workers=2)
     alarms, missed, planted = len(verify(clean)), 0, 0
     for seed in range(20):
         made = write_monuseg(scratch / f"clean-src{seed}", train=2, test=1, size_px=64 + seed)
         dest = scratch / f"clean{seed}"
-        prepare(plan_monuseg(made, dest, Settings(window_px=32, stride_px=32)), dest, workers=2)
+        prepare(plan_monuseg(made, dest, PrepareSettings(window_px=32, stride_px=32)), dest, workers=2)
         alarms += len(verify(dest))
     random = np.random.default_rng(2026)
     groups = [[name] for name in FAULTS]

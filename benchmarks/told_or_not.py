@@ -22,7 +22,7 @@ import torch
 from benchmarks.record import RESULTS, ROOT, commit, write_results
 from benchmarks.training_runs import keep
 from seunet.cli.evaluate import names, tile_sizes
-from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
 from seunet.maths.fusion import CALIBRATED
 from seunet.models.files import load
@@ -119,7 +119,7 @@ def main(given: Sequence[str] | None = None) -> None:
         models["UNet"] = (load(arguments.unet / "model"), UNET_WAYS)
     reports = {}
     for name, (model, ways) in models.items():
-        settings = Settings(
+        settings = EvaluationSettings(
             split=arguments.split,
             images=names(arguments.images),
             tiles_px=tile_sizes(arguments.tiles),

@@ -26,7 +26,7 @@ import seunet
 from benchmarks.record import ROOT, write_results
 from benchmarks.timing import interleaved, summary
 from seunet.data.formats.monuseg import plan_monuseg
-from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.plan import PrepareSettings
 from seunet.data.prepare.run import prepare
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training import loop
@@ -162,7 +162,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             scratch = Path(name)
             subprocess.run([sys.executable, str(data / "unpack"), str(scratch / "raw")], check=True)
-            prepare(plan_monuseg(scratch / "raw" / "monuseg", scratch / "monuseg", Settings()), scratch / "monuseg")
+            prepare(
+                plan_monuseg(scratch / "raw" / "monuseg", scratch / "monuseg", PrepareSettings()), scratch / "monuseg"
+            )
             figures["epoch"] = epoch_profile(scratch / "monuseg", scratch)
     print(write_results("training", figures))
 

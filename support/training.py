@@ -22,7 +22,7 @@ from seunet.data.windows import Window, WindowDataset
 from seunet.training.config import TrainingConfig, checked_config
 from seunet.training.distributed import Processes
 from seunet.training.loop import train
-from seunet.training.observers import Observer, Outcome
+from seunet.training.observers import Observer, TrainingOutcome
 from support.cli import seunet
 from support.datasets import write_csv, write_nuclei
 
@@ -83,7 +83,7 @@ def stop_after(steps: int) -> Callable[[], bool]:
     return wanted
 
 
-def train_alone(config: TrainingConfig, folder: Path, steps: int | None = None, **options: Any) -> Outcome:
+def train_alone(config: TrainingConfig, folder: Path, steps: int | None = None, **options: Any) -> TrainingOutcome:
     """`train` in this process, to the end or for so many steps."""
     wanted = (lambda: False) if steps is None else stop_after(steps)
     return train(config, folder, ALONE, stop_wanted=wanted, **options)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from seunet.data.formats.folder import FolderRules, plan_folder
 from seunet.data.manifest import read_manifest
-from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.plan import PrepareSettings
 from seunet.errors import InputError
 from support.cli import Ran, seunet
 from support.datasets import class_map, write_csv, write_image, write_lab
@@ -54,7 +54,7 @@ def test_no_patient_is_in_two_splits_whatever_the_seed(tmp_path: Path) -> None:
     rules = FolderRules(class_map=tmp_path / "map.csv", patient_pattern=r"^(P\d+)_", test=0.2)
     draws = set()
     for seed in range(20):
-        plan = plan_folder(source, tmp_path / "a", Settings(validation=0.25, seed=seed), rules)
+        plan = plan_folder(source, tmp_path / "a", PrepareSettings(validation=0.25, seed=seed), rules)
         splits = {(job["patient"], job["split"]) for job in plan.jobs}
         assert len(splits) == 10
         assert sorted(split for _, split in splits) == ["test"] * 2 + ["train"] * 6 + ["validation"] * 2
@@ -221,6 +221,6 @@ def test_every_fault_is_listed_in_one_run_and_skip_errors_keeps_the_rest(tmp_pat
 
 def test_settings_of_the_library_are_checked_too() -> None:
     with pytest.raises(InputError, match=r"`stride_px` \(=-1\) must be between 1 and 1048576"):
-        Settings(stride_px=-1)
+        PrepareSettings(stride_px=-1)
     with pytest.raises(InputError, match=r"`min_annotated` \(=1\) must be at least 0 and below 1"):
-        Settings(min_annotated=1.0)
+        PrepareSettings(min_annotated=1.0)

@@ -15,7 +15,7 @@ from PIL import Image
 
 from seunet.data.formats.monuseg import plan_monuseg
 from seunet.data.prepare.one_image import Job
-from seunet.data.prepare.plan import Settings
+from seunet.data.prepare.plan import PrepareSettings
 from seunet.data.prepare.pool import Worker, run_jobs
 from seunet.data.verify import verify
 from seunet.errors import InputError, ResourceError, SeunetError
@@ -26,7 +26,7 @@ from support.interruption import end_after, finish, start
 
 def jobs_for(tmp_path: Path, count: int = 1) -> list[Job]:
     source = write_monuseg(tmp_path / "src", train=0, test=count)
-    return plan_monuseg(source, tmp_path / "dest", Settings()).jobs
+    return plan_monuseg(source, tmp_path / "dest", PrepareSettings()).jobs
 
 
 def test_killed_at_any_moment_and_run_again_gives_the_bytes_of_an_unbroken_run(tmp_path: Path) -> None:

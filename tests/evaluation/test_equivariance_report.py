@@ -12,14 +12,20 @@ import torch
 from seunet.errors import InputError
 from seunet.evaluation import equivariance_report as module
 from seunet.evaluation.equivariance import pair_errors, squared_ratio, without_mean
-from seunet.evaluation.equivariance_report import Settings, head_sigmas, markdown, matched_heads, measure_equivariance
+from seunet.evaluation.equivariance_report import (
+    EquivarianceSettings,
+    head_sigmas,
+    markdown,
+    matched_heads,
+    measure_equivariance,
+)
 from seunet.evaluation.evaluate import open_windows
 from seunet.evaluation.figures.equivariance import errors_figure
 from seunet.maths.rescaling import rescale
 from seunet.models.unet_skeleton import ScaleUNet
 from tests.support.prepared import prepared_nuclei, saved_model
 
-SETTINGS = Settings(scales=(0.5, 2.0))
+SETTINGS = EquivarianceSettings(scales=(0.5, 2.0))
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +89,8 @@ def test_a_head_is_matched_with_the_one_whose_sigma_has_the_ratio() -> None:
 
 
 def test_the_default_scales_are_the_papers_without_one() -> None:
-    assert len(Settings().scales) == 16
-    assert 1.0 not in Settings().scales
+    assert len(EquivarianceSettings().scales) == 16
+    assert 1.0 not in EquivarianceSettings().scales
 
 
 def test_the_mean_is_over_the_scales(document: dict[str, Any]) -> None:
@@ -132,7 +138,7 @@ def test_the_heat_maps_show_the_matrices(document: dict[str, Any]) -> None:
 
 def test_a_model_of_one_prediction_has_one_error(data: Path, tmp_path: Path) -> None:
     plain = saved_model(tmp_path / "model", "unet", widths=(4, 8))
-    document = measure_equivariance(plain, data, tmp_path / "out", Settings(scales=(0.5,)))
+    document = measure_equivariance(plain, data, tmp_path / "out", EquivarianceSettings(scales=(0.5,)))
     row = document["errors"][0]["as_in_the_paper"]
     assert row["matched"] == row["same"] == row["best"] > 0
     assert "σ-matched" not in markdown(document)
@@ -140,5 +146,5 @@ def test_a_model_of_one_prediction_has_one_error(data: Path, tmp_path: Path) -> 
 
 def test_scale_one_is_refused(data: Path, model: ScaleUNet, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
-        measure_equivariance(model, data, tmp_path, Settings(scales=(0.5, 1.0)))
+        measure_equivariance(model, data, tmp_path, EquivarianceSettings(scales=(0.5, 1.0)))
     assert str(error.value) == "scale 1 leaves an image as it is, and Δ is 0; leave it out"

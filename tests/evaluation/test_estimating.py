@@ -12,7 +12,7 @@ import torch
 from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
-from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.figures.panels import panel
 from seunet.evaluation.predictors import blind, known, oracle, told, ways_of_predicting
 from seunet.models.card import HeadCalibration, ModelCard
@@ -114,7 +114,7 @@ def scores_of(document: dict[str, Any], way: str) -> dict[float, Any]:
 
 @pytest.mark.usefixtures("large_enough")
 def test_an_estimate_that_is_right_does_as_well_as_being_told(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
-    settings = Settings(scales=(2.0,), ways=("blind", "known", "estimated"), estimator=saying(2.0))
+    settings = EvaluationSettings(scales=(2.0,), ways=("blind", "known", "estimated"), estimator=saying(2.0))
     document = evaluate(model, data, tmp_path / "right", settings)
     assert scores_of(document, "estimated") == scores_of(document, "known")
     assert scores_of(document, "estimated") != scores_of(document, "blind")
@@ -127,7 +127,7 @@ def test_an_estimate_that_is_right_does_as_well_as_being_told(model: ScaleUNet, 
 
 @pytest.mark.usefixtures("large_enough")
 def test_what_cannot_be_estimated_is_predicted_blind(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
-    settings = Settings(scales=(2.0,), ways=("blind", "estimated"), estimator=saying(0.0))
+    settings = EvaluationSettings(scales=(2.0,), ways=("blind", "estimated"), estimator=saying(0.0))
     document = evaluate(model, data, tmp_path / "unsure", settings)
     assert scores_of(document, "estimated") == scores_of(document, "blind")
 
@@ -141,7 +141,7 @@ def test_a_calibration_believes_other_heads_where_the_scale_is_known(
         temperatures=(1,) * 5, prior=only[0], sharpness=0, prior_at_scale=only[1], sharpness_at_scale=0
     )
     model.card = CARD.model_copy(update={"calibration": calibration})
-    settings = Settings(
+    settings = EvaluationSettings(
         scales=(2.0,),
         ways=("blind", "known", "estimated", "pyramid"),
         fusions=("p_ens", "calibrated"),

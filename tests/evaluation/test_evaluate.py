@@ -13,7 +13,7 @@ import seunet as package
 from seunet import create_model
 from seunet.errors import InputError
 from seunet.evaluation import evaluate as module
-from seunet.evaluation.evaluate import Settings, evaluate, open_windows
+from seunet.evaluation.evaluate import EvaluationSettings, evaluate, open_windows
 from seunet.evaluation.figures.curves import curves_figure, own_curves, rival_curves
 from seunet.evaluation.figures.panels import Panel, painted, panels_figure
 from seunet.evaluation.provenance import check_fit, data_notes, source_commit
@@ -25,7 +25,7 @@ from seunet.models.files import weights_sha256
 from seunet.models.unet_skeleton import ScaleUNet
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
-SETTINGS = Settings(scales=(0.5, 1.0, 1.5), ways=("blind", "told", "oracle"))
+SETTINGS = EvaluationSettings(scales=(0.5, 1.0, 1.5), ways=("blind", "told", "oracle"))
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_progress_rises_to_the_total_and_goes_on_after_an_interruption(
         if len(seen) == 5:
             raise KeyboardInterrupt
 
-    settings = Settings(scales=(0.5, 1.0))
+    settings = EvaluationSettings(scales=(0.5, 1.0))
     with pytest.raises(KeyboardInterrupt):
         evaluate(model, data, tmp_path, settings, progress=note)
     evaluate(model, data, tmp_path, settings, progress=note)
@@ -175,17 +175,19 @@ def test_progress_rises_to_the_total_and_goes_on_after_an_interruption(
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        (Settings(scales=(0.5, 1.0)), "arguments.scales"),
-        (Settings(split="train"), "data.split"),
-        (Settings(antialias=True), "arguments.antialias"),
-        (Settings(ways=("blind", "oracle")), "arguments.ways"),
+        (EvaluationSettings(scales=(0.5, 1.0)), "arguments.scales"),
+        (EvaluationSettings(split="train"), "data.split"),
+        (EvaluationSettings(antialias=True), "arguments.antialias"),
+        (EvaluationSettings(ways=("blind", "oracle")), "arguments.ways"),
     ],
 )
 def test_the_report_of_another_run_is_refused_with_the_field_that_differs(
-    changed: Settings, field: str, data: Path, model: ScaleUNet, tmp_path: Path
+    changed: EvaluationSettings, field: str, data: Path, model: ScaleUNet, tmp_path: Path
 ) -> None:
-    base = Settings(scales=(0.5,))
-    changed = Settings(**{**vars(changed), "scales": changed.scales if field == "arguments.scales" else base.scales})
+    base = EvaluationSettings(scales=(0.5,))
+    changed = EvaluationSettings(
+        **{**vars(changed), "scales": changed.scales if field == "arguments.scales" else base.scales}
+    )
     evaluate(model, data, tmp_path, base)
     with pytest.raises(InputError) as error:
         evaluate(model, data, tmp_path, changed)
@@ -195,15 +197,15 @@ def test_the_report_of_another_run_is_refused_with_the_field_that_differs(
 
 
 def test_the_report_of_another_model_is_refused(data: Path, model: ScaleUNet, tmp_path: Path) -> None:
-    evaluate(model, data, tmp_path / "out", Settings(scales=(0.5,)))
+    evaluate(model, data, tmp_path / "out", EvaluationSettings(scales=(0.5,)))
     with pytest.raises(InputError, match=r"holds another evaluation \(its `model\.weights_sha256` is "):
-        evaluate(saved_model(tmp_path / "other", seed=1), data, tmp_path / "out", Settings(scales=(0.5,)))
+        evaluate(saved_model(tmp_path / "other", seed=1), data, tmp_path / "out", EvaluationSettings(scales=(0.5,)))
 
 
 def test_three_classes_give_a_mean_over_classes_and_a_plain_model_one_row(tmp_path: Path) -> None:
     data = prepared_tissue(tmp_path)
     model = saved_model(tmp_path / "model", "unet", widths=(4, 8), classes=3)
-    settings = Settings(split="train", scales=(0.5, 1.0), ways=("blind", "pyramid"))
+    settings = EvaluationSettings(split="train", scales=(0.5, 1.0), ways=("blind", "pyramid"))
     document = evaluate(model, data, tmp_path / "out", settings)
     labels = [each["label"] for each in document["scores"]]
     assert labels[0] == "prediction"

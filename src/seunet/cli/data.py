@@ -17,7 +17,7 @@ from seunet.cli.progress import progress as progress_of
 from seunet.errors import SeunetError
 
 if TYPE_CHECKING:
-    from seunet.data.prepare.plan import Plan, Settings
+    from seunet.data.prepare.plan import Plan, PrepareSettings
 
 EXIT_PART = 5
 
@@ -141,16 +141,16 @@ def prepare_folder(
     _carry_out(plan_folder(shared.source, shared.dest, settings, rules), shared)
 
 
-def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **chosen: Any) -> Settings:
+def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **chosen: Any) -> PrepareSettings:
     """What was chosen, else the set's defaults; windows lie side by side where it has no stride of its own."""
     from seunet.data.prepare.claim import check_places
-    from seunet.data.prepare.plan import Settings
+    from seunet.data.prepare.plan import PrepareSettings
 
     check_places(shared.source, shared.dest)
     window = window_px if shared.window is None else shared.window
     stride = shared.stride if shared.stride is not None else stride_px if stride_px is not None else window
     common = {name: getattr(shared, name) for name in ("validation", "seed", "mpp", "stain")}
-    return Settings(window_px=window, stride_px=stride, **common, **chosen)
+    return PrepareSettings(window_px=window, stride_px=stride, **common, **chosen)
 
 
 def _carry_out(plan: Plan, shared: Shared) -> None:

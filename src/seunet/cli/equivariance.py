@@ -41,7 +41,7 @@ def equivariance(
 
     Example: seunet equivariance runs/nuclei/model prepared/monuseg -o out/nuclei
     """
-    from seunet.evaluation.equivariance_report import VARIANTS, Settings, markdown, measure_equivariance
+    from seunet.evaluation.equivariance_report import VARIANTS, EquivarianceSettings, markdown, measure_equivariance
     from seunet.evaluation.figures.equivariance import errors_figure
     from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.test_scales import parsed_scales
@@ -49,7 +49,9 @@ def equivariance(
     from seunet.storage.atomic import write_text
 
     chosen = {} if scales is None else {"scales": parsed_scales(scales)}
-    settings = Settings(split=split, images=names(images), tiles_px=tile_sizes(tiles), antialias=antialias, **chosen)
+    settings = EquivarianceSettings(
+        split=split, images=names(images), tiles_px=tile_sizes(tiles), antialias=antialias, **chosen
+    )
     with progress_of(progress, timed=True) as show:
         document = measure_equivariance(load(model), data, out, settings, overwrite=overwrite, progress=show)
     write_text(out / "equivariance.md", markdown(document))

@@ -12,7 +12,7 @@ from seunet.cli.progress import progress as progress_of
 from seunet.errors import InputError
 
 if TYPE_CHECKING:
-    from seunet.evaluation.evaluate import Settings
+    from seunet.evaluation.evaluate import EvaluationSettings
     from seunet.models.unet_skeleton import ScaleUNet
 
 MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
@@ -66,7 +66,7 @@ def evaluate(
 
     Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --known --estimated
     """
-    from seunet.evaluation.evaluate import Settings
+    from seunet.evaluation.evaluate import EvaluationSettings
     from seunet.evaluation.evaluate import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
     from seunet.models.files import load
@@ -75,7 +75,7 @@ def evaluate(
 
     extra = {"told": told, "known": known, "oracle": oracle, "estimated": estimated, "pyramid": pyramid}
     network = load(model)
-    settings = Settings(
+    settings = EvaluationSettings(
         split=split,
         images=names(images),
         tiles_px=tile_sizes(tiles),
@@ -121,7 +121,9 @@ def _write_results(document: dict[str, Any], out: Path) -> None:
     write_png(curves_figure(own_curves(document), metric_name(document), title), out / "curves.png")
 
 
-def _write_panels(document: dict[str, Any], model: ScaleUNet, data: Path, settings: Settings, out: Path) -> None:
+def _write_panels(
+    document: dict[str, Any], model: ScaleUNet, data: Path, settings: EvaluationSettings, out: Path
+) -> None:
     from seunet.evaluation.evaluate import open_windows
     from seunet.evaluation.figures.panels import PANEL_SCALES, panel, panels_figure
     from seunet.evaluation.figures.style import write_png

@@ -18,7 +18,7 @@ from seunet.memory import keep_freed_memory
 if TYPE_CHECKING:
     from seunet.models.unet_skeleton import ScaleUNet
     from seunet.training.batches import Sources
-    from seunet.training.observers import Observer, Outcome, StepReport, ValidationReport
+    from seunet.training.observers import Observer, StepReport, TrainingOutcome, ValidationReport
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -123,7 +123,7 @@ class StopOnSignal:
                 signal.signal(number, handler)
 
 
-def _print_outcome(outcome: Outcome, out: Path) -> None:
+def _print_outcome(outcome: TrainingOutcome, out: Path) -> None:
     best = f", best validation IoU {outcome.best_iou:.4f}" if outcome.best_iou is not None else ""
     if outcome.finished:
         print(f"finished {outcome.total_steps} steps{best}: {out / 'model'}")

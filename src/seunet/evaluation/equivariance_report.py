@@ -18,8 +18,17 @@ from seunet.errors import InputError
 from seunet.evaluation.confusions import images_of
 from seunet.evaluation.equivariance import pair_errors, without_mean
 from seunet.evaluation.evaluate import open_windows
+from seunet.evaluation.page import markdown_table
 from seunet.evaluation.predictors import head_logits
-from seunet.evaluation.provenance import check_fit, data_facts, model_facts, new_clock, note_part, source_commit
+from seunet.evaluation.provenance import (
+    check_fit,
+    data_facts,
+    model_facts,
+    new_clock,
+    note_part,
+    source_commit,
+    source_line,
+)
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
@@ -39,7 +48,7 @@ DIGITS: Final = 6
 
 
 @dataclass(frozen=True)
-class Settings:
+class EquivarianceSettings:
     """What is measured."""
 
     split: str = "test"
@@ -50,7 +59,7 @@ class Settings:
     antialias: bool = False
 
 
-DEFAULTS: Final = Settings()
+DEFAULTS: Final = EquivarianceSettings()
 
 
 def head_sigmas(model: ScaleUNet) -> list[float]:
@@ -71,7 +80,7 @@ def measure_equivariance(
     model: ScaleUNet,
     data: Path,
     out: Path,
-    settings: Settings = DEFAULTS,
+    settings: EquivarianceSettings = DEFAULTS,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -118,7 +127,7 @@ def measure_equivariance(
 def _work_through(
     model: ScaleUNet,
     windows: WindowDataset,
-    settings: Settings,
+    settings: EquivarianceSettings,
     document: dict[str, Any],
     folder: ReportFolder,
     progress: Progress | None,
@@ -148,7 +157,9 @@ def _work_through(
         windows.release()
 
 
-def _window_errors(logits: Callable[[Tensor], Tensor], image: Tensor, settings: Settings) -> Iterator[Tensor]:
+def _window_errors(
+    logits: Callable[[Tensor], Tensor], image: Tensor, settings: EquivarianceSettings
+) -> Iterator[Tensor]:
     """[variants, γ, γ] of one window at each scale."""
     original = logits(image)
     centred = without_mean(original)
@@ -194,38 +205,35 @@ def markdown(document: dict[str, Any], shown: Sequence[float] = (0.5, 2.0)) -> s
     data, model, scales = document["data"], document["model"], document["arguments"]["scales"]
     names = {"matched": "σ-matched heads", "same": "same head", "best": "best pair"}
     pairings = PAIRINGS if model["heads"] > 1 else ("same",)
+    rows = []
+    for variant, label in zip(VARIANTS, ("", ", without the mean of each map", ", not squared"), strict=True):
+        for pairing in pairings:
+            values = [*(row[variant][pairing] for row in document["errors"]), document["mean"][variant][pairing]]
+            rows.append([f"{names[pairing]}{label}", *(f"{value:.3f}" for value in values)])
     lines = [
         f"# Equivariance error of {model['name']} on {data['dataset']}, {data['split']}",
         "",
         f"Δ_s = ‖S_s Φ(f) − Φ′(S_s f)‖² / ‖S_s Φ(f)‖² of the logits, mean over {data['windows']} windows.",
         "",
-        "| test scale | " + " | ".join(map(scale_label, scales)) + " | mean |",
-        "|---" * (len(scales) + 2) + "|",
+        markdown_table(["test scale", *map(scale_label, scales), "mean"], rows),
     ]
-    for variant, label in zip(VARIANTS, ("", ", without the mean of each map", ", not squared"), strict=True):
-        for pairing in pairings:
-            values = [*(row[variant][pairing] for row in document["errors"]), document["mean"][variant][pairing]]
-            lines.append(f"| {names[pairing]}{label} | " + " | ".join(f"{value:.3f}" for value in values) + " |")
     if model["heads"] > 1:
         for row in document["errors"]:
             if row["scale"] in shown:
                 lines += ["", *_matrix_lines(row, document["sigmas"])]
-    commits = ", ".join(f"`{commit[:12]}`" for commit in document["commits"] if commit)
-    source = f"weights `{model['weights_sha256'][:12]}`, data `{data['content_hash'][:12]}`"
-    return "\n".join([*lines, "", source + (f", commit {commits}" if commits else "") + "."]) + "\n"
+    return "\n".join([*lines, "", source_line(document)]) + "\n"
 
 
 def _matrix_lines(row: dict[str, Any], sigmas: Sequence[float]) -> list[str]:
     """Head k on the original image down, head k′ on the rescaled one across; the matched pairs in bold."""
     matched = matched_heads(sigmas, row["scale"])
-    lines = [
+    rows = []
+    for k, values in enumerate(row[VARIANTS[0]]["matrix"]):
+        cells = [f"**{value:.3f}**" if other == matched[k] else f"{value:.3f}" for other, value in enumerate(values)]
+        rows.append([f"{sigmas[k]:.2f}", *cells])
+    return [
         f"s = {scale_label(row['scale'])}: σ of the last layer on the original image down, on the rescaled one across; "
         "matched in bold.",
         "",
-        "| σ | " + " | ".join(f"{sigma:.2f}" for sigma in sigmas) + " |",
-        "|---" * (len(sigmas) + 1) + "|",
+        markdown_table(["σ", *(f"{sigma:.2f}" for sigma in sigmas)], rows),
     ]
-    for k, values in enumerate(row[VARIANTS[0]]["matrix"]):
-        cells = [f"**{value:.3f}**" if other == matched[k] else f"{value:.3f}" for other, value in enumerate(values)]
-        lines.append(f"| {sigmas[k]:.2f} | " + " | ".join(cells) + " |")
-    return lines

@@ -39,7 +39,7 @@ FORMAT: Final = "seunet-evaluation/1"
 
 
 @dataclass(frozen=True)
-class Settings:
+class EvaluationSettings:
     """What is evaluated, and how."""
 
     split: str = "test"
@@ -56,7 +56,7 @@ class Settings:
     """Of the way `estimated`; where it is None, that of the model's files or of the package."""
 
 
-DEFAULTS: Final = Settings()
+DEFAULTS: Final = EvaluationSettings()
 
 
 def open_windows(
@@ -70,7 +70,7 @@ def evaluate(
     model: ScaleUNet,
     data: Path,
     out: Path,
-    settings: Settings = DEFAULTS,
+    settings: EvaluationSettings = DEFAULTS,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -103,7 +103,7 @@ def _as_lists(way_scales: Mapping[str, tuple[float, ...]]) -> dict[str, list[flo
 class _Run:
     """Everything that is known before the first window is read."""
 
-    def __init__(self, model: ScaleUNet, data: Path, settings: Settings) -> None:
+    def __init__(self, model: ScaleUNet, data: Path, settings: EvaluationSettings) -> None:
         for name in settings.fusions:
             fusion_of(model, name, scale_known=False)  # refuses what the model cannot
         self.model, self.settings = model.eval(), settings

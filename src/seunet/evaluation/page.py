@@ -59,6 +59,12 @@ def as_markdown(blocks: Iterable[Block], beside: Path) -> str:
     return "\n\n".join(_markdown(block, beside) for block in blocks) + "\n"
 
 
+def markdown_table(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """The one place that draws a table in Markdown; cells are as they are printed."""
+    lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
 def _markdown(block: Block, beside: Path) -> str:
     match block:
         case Heading(text, level):
@@ -66,8 +72,7 @@ def _markdown(block: Block, beside: Path) -> str:
         case Text(text):
             return text
         case Table(header, rows):
-            lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
-            return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+            return markdown_table(header, rows)
         case Picture(path, caption, _):
             return f"![{caption}]({path.relative_to(beside).as_posix()})\n\n*{caption}*"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from seunet.errors import InputError
 from seunet.models.files import weights_sha256
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.observers import peak_memory_bytes
+from seunet.training.observers import machine_facts, peak_memory_bytes
 
 MPP_TOLERANCE = 1.05
 
@@ -109,15 +107,16 @@ def source_commit() -> str | None:
     return head.strip() + ("+changes" if changes else "")
 
 
+def source_line(document: dict[str, Any]) -> str:
+    """The last line of a report: of what weights, data and commits it is."""
+    weights, data = document["model"]["weights_sha256"][:12], document["data"]["content_hash"][:12]
+    commits = ", ".join(f"`{commit[:12]}`" for commit in document["commits"] if commit)
+    return f"weights `{weights}`, data `{data}`" + (f", commit {commits}" if commits else "") + "."
+
+
 def new_clock() -> dict[str, Any]:
     """The field `clock` of a report: what it cost, and on what machine."""
-    machine = {
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "processor": platform.machine(),
-        "torch": torch.__version__,
-    }
-    return {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine, "seconds_by_part": {}}
+    return {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine_facts(), "seconds_by_part": {}}
 
 
 def note_part(clock: dict[str, Any], part: str, seconds: float) -> None:

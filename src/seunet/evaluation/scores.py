@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import torch
 
+from seunet.evaluation.page import markdown_table
 from seunet.evaluation.predictors import ways_of_predicting
+from seunet.evaluation.provenance import source_line
 from seunet.evaluation.test_scales import scale_label
 from seunet.maths.confusion import class_iou, headline_iou
 
@@ -67,28 +69,23 @@ def metric_name(document: dict[str, Any]) -> str:
 def markdown(document: dict[str, Any]) -> str:
     """Rows of heads and fusions, columns of scales, and the mean; the best head at each scale in bold."""
     data, model, rows = document["data"], document["model"], document["scores"]
-    lines = [
-        f"# {model['name']} on {data['dataset']}, {data['split']}",
-        "",
+    intro = (
+        f"# {model['name']} on {data['dataset']}, {data['split']}\n\n"
         f"{metric_name(document)} in percent, {data['windows']} windows, images: {len(data['images'])}, "
-        f"{model['parameters']:,} parameters. One confusion matrix a scale over all pixels; the best head in bold.",
-        "",
-        "| test scale | " + " | ".join(map(scale_label, document["arguments"]["scales"])) + " | mean |",
-        "|---" * (len(document["arguments"]["scales"]) + 2) + "|",
-    ]
+        f"{model['parameters']:,} parameters. One confusion matrix a scale over all pixels; the best head in bold.\n"
+    )
+    header = ["test scale", *map(scale_label, document["arguments"]["scales"]), "mean"]
+    lines = []
     for row in rows:
         rivals = [other for other in rows if other["head"] and other["way"] == row["way"]]
         cells = [
             _cell(iou, row["head"] and len(rivals) > 1 and iou == _largest([other["ious"][place] for other in rivals]))
             for place, iou in enumerate(row["ious"])
         ]
-        cells.append(_cell(row["mean"], False))
-        lines.append(f"| {row['label']} | " + " | ".join(cells) + " |")
+        lines.append([row["label"], *cells, _cell(row["mean"], False)])
     notes = [f"Note: {note}." for note in document["notes"]]
-    source = f"weights `{model['weights_sha256'][:12]}`, data `{data['content_hash'][:12]}`"
-    commits = ", ".join(f"`{commit[:12]}`" for commit in document["commits"] if commit)
-    lines += ["", *notes, *([""] if notes else []), source + (f", commit {commits}" if commits else "") + "."]
-    return "\n".join(lines) + "\n"
+    end = [*notes, *([""] if notes else []), source_line(document)]
+    return "\n".join([intro, markdown_table(header, lines), "", *end]) + "\n"
 
 
 def _cell(iou: float | None, bold: bool) -> str:

@@ -16,11 +16,11 @@ from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, ResourceError, SeunetError
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.batches import ShareSampler, Sources, batches, check_shares, image_names
-from seunet.training.config import TrainingConfig
+from seunet.training.config import RecipeSection, TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.make_model import begin_with, make_model
-from seunet.training.observers import Meter, Observer, Outcome, StepReport, ValidationReport
+from seunet.training.observers import Meter, Observer, StepReport, TrainingOutcome, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore
 from seunet.training.run_folder import RunFolder
@@ -44,7 +44,7 @@ def train(
     observers: tuple[Observer, ...] = (),
     stop_wanted: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
-) -> Outcome:
+) -> TrainingOutcome:
     """Train what `config` says into `folder`, from the start or from its last checkpoint."""
     place, run = RunFolder(folder), None
     try:
@@ -84,6 +84,44 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
     return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
 
 
+def _model_and_sources(config: TrainingConfig, processes: Processes, fresh: bool) -> tuple[ScaleUNet, Sources]:
+    """The model, with the weights of `start` where it begins with them, and the windows it learns from."""
+    model = make_model(config, read_manifest(config.data.root))
+    sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
+    check_shares(sources.training, config.recipe, processes, config.data.root)
+    if config.start is not None and fresh:
+        begin_with(model, config.start)
+    return model, sources
+
+
+def _trainer(model: ScaleUNet, recipe: RecipeSection, processes: Processes) -> Trainer:
+    return Trainer(
+        model,
+        make_optimizer(model, recipe.weight_decay),
+        processes,
+        accumulate=recipe.accumulate,
+        clip_norm=recipe.clip_norm,
+        precision=recipe.precision,
+        class_weights=recipe.class_weights,
+        own_windows=recipe.first_head_scale is not None,
+        fused_share=recipe.fused_share,
+        unsure_octaves=recipe.unsure_octaves,
+        average=recipe.average,
+        frozen_norms=recipe.frozen_norms,
+    )
+
+
+def _claim(folder: RunFolder, processes: Processes, resume: bool, overwrite: bool) -> None:
+    """Lock the folder for all processes together, and empty it where that is asked for."""
+    folder.check(resume, overwrite)
+    processes.wait()  # until all have looked, before one changes anything
+    if processes.lead:
+        folder.lock()
+        if overwrite:
+            folder.clear()
+    processes.wait()
+
+
 class Run:
     """A run that is going on: everything it needs, set up once."""
 
@@ -99,39 +137,13 @@ class Run:
     ) -> None:
         self.config, self.folder, self.processes = config, folder, processes
         self.observers = observers if processes.lead else ()
-        recipe = config.recipe
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
-        manifest = read_manifest(config.data.root)
-        model = make_model(config, manifest)
-        self.sources = Sources(config.data, config.seed, _bands(config, model), recipe.foreign_share)
-        check_shares(self.sources.training, recipe, processes, config.data.root)
-        if config.start is not None and not resume:
-            begin_with(model, config.start)
-        model = model.to(processes.device)
-        self.trainer = Trainer(
-            model,
-            make_optimizer(model, recipe.weight_decay),
-            processes,
-            accumulate=recipe.accumulate,
-            clip_norm=recipe.clip_norm,
-            precision=recipe.precision,
-            class_weights=recipe.class_weights,
-            own_windows=recipe.first_head_scale is not None,
-            fused_share=recipe.fused_share,
-            unsure_octaves=recipe.unsure_octaves,
-            average=recipe.average,
-            frozen_norms=recipe.frozen_norms,
-        )
-        self.steps_per_epoch = len(self.sources.training) // recipe.batch
-        self.total_steps = self.steps_per_epoch * recipe.epochs
-        folder.check(resume, overwrite)
-        processes.wait()  # until all have looked, before one changes anything
-        if processes.lead:
-            folder.lock()
-            if overwrite:
-                folder.clear()
-        processes.wait()
+        model, self.sources = _model_and_sources(config, processes, fresh=not resume)
+        self.trainer = _trainer(model.to(processes.device), config.recipe, processes)
+        self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
+        self.total_steps = self.steps_per_epoch * config.recipe.epochs
+        _claim(folder, processes, resume, overwrite)
         data_hash = self.sources.data_hash
         self.progress = restore(kept_before(folder, config, data_hash), self.trainer) if resume else Progress()
         self.meter = Meter(clock, processes.device)
@@ -141,7 +153,7 @@ class Run:
         )
         self.sources.training.preload()
 
-    def until_done(self, stop_wanted: Callable[[], bool]) -> Outcome:
+    def until_done(self, stop_wanted: Callable[[], bool]) -> TrainingOutcome:
         """Go on to the end, or to the first step after which any process is asked to stop."""
         progress, stopped = self.progress, False
         if self.keeper is not None:
@@ -160,7 +172,7 @@ class Run:
             if stopped:
                 self.keeper.checkpoint()
             self.keeper.end("stopped" if stopped else "finished")
-        return Outcome(progress.step == self.total_steps, progress.step, self.total_steps, progress.best_iou)
+        return TrainingOutcome(progress.step == self.total_steps, progress.step, self.total_steps, progress.best_iou)
 
     def _batches(self, epoch: int, done: int) -> DataLoader:
         windows, seed = self.sources.training, self.config.seed

@@ -47,7 +47,7 @@ class Observer(Protocol):
     def on_validation(self, report: ValidationReport, model: ScaleUNet, sources: Sources) -> None: ...
 
 
-class Outcome(NamedTuple):
+class TrainingOutcome(NamedTuple):
     """How a run ended: `finished`, or stopped after `step` steps and ready to be resumed."""
 
     finished: bool
@@ -80,14 +80,17 @@ class Meter:
 
     def machine(self, processes: int) -> dict[str, Any]:
         """What it runs on."""
-        return {
-            "device": self._device.type,
-            "processes": processes,
-            "threads": torch.get_num_threads(),
-            "cores": os.cpu_count(),
-            "processor": platform.machine(),
-            "torch": torch.__version__,
-        }
+        return {"device": self._device.type, "processes": processes, **machine_facts()}
+
+
+def machine_facts() -> dict[str, Any]:
+    """What a time or a peak of memory was measured on."""
+    return {
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+        "torch": torch.__version__,
+    }
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE
-from seunet.data.prepare.plan import Found, Plan, Settings, make_plan, move_share
+from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
 from seunet.storage.files import read_table, whole_number
@@ -70,7 +70,7 @@ def code_map(codes: dict[str, int]) -> dict[str, int]:
 
 
 def plan_bcss(
-    source: Path, dest: Path, settings: Settings, test_institutions: tuple[str, ...] = TEST_INSTITUTIONS
+    source: Path, dest: Path, settings: PrepareSettings, test_institutions: tuple[str, ...] = TEST_INSTITUTIONS
 ) -> Plan:
     """Jobs for every region with its mask below `source`."""
     check_source(source)

@@ -9,7 +9,7 @@ from pathlib import Path
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import SPLITS, ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE, MAX_CODE
-from seunet.data.prepare.plan import Found, Plan, Settings, make_plan, move_share
+from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
 from seunet.errors import InputError, SeunetError, unknown_name
 from seunet.images.resolution import check_mpp
 from seunet.limits import MAX_CLASSES
@@ -41,7 +41,7 @@ class FolderRules:
     test: float = 0.0
 
 
-def plan_folder(source: Path, dest: Path, settings: Settings, rules: FolderRules) -> Plan:
+def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: FolderRules) -> Plan:
     """Jobs for every image with its mask below `source`."""
     check_source(source)
     if rules.kind not in KINDS:

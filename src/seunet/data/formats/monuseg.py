@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import ClassEntry
-from seunet.data.prepare.plan import Found, Plan, Settings, make_plan, move_share
+from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
 from seunet.errors import SeunetError
 
 TRAIN = ("MoNuSeg 2018 Training Data", "MoNuSegTrainingData")
@@ -21,7 +21,7 @@ PATIENT_CHARACTERS = 12
 """TCGA-18-5592-01Z-00-DX1 → TCGA-18-5592."""
 
 
-def plan_monuseg(source: Path, dest: Path, settings: Settings) -> Plan:
+def plan_monuseg(source: Path, dest: Path, settings: PrepareSettings) -> Plan:
     """Jobs for every image of the archives found below `source`."""
     check_source(source)
     folders = {"train": find_folder(source, TRAIN), "test": find_folder(source, TEST)}

@@ -17,7 +17,7 @@ STAINS = ("vahadane",)
 
 
 @dataclass(frozen=True)
-class Settings:
+class PrepareSettings:
     """What a user can choose for any data set."""
 
     window_px: int = 400
@@ -71,7 +71,7 @@ def make_plan(
     dataset: str,
     kind: str,
     classes: list[ClassEntry],
-    settings: Settings,
+    settings: PrepareSettings,
     found: Sequence[Found],
     dest: Path,
     *,

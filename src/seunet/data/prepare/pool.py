@@ -16,7 +16,7 @@ from seunet.limits import MAX_JOB_BYTES, MAX_JOB_SECONDS
 from seunet.storage.sandbox import Child
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """What became of the job number `number`: a record, or an error."""
 
     number: int
@@ -39,7 +39,7 @@ class Worker:
         """Whether it can be given a job."""
         return self._child.alive
 
-    def ask(self, index: int, job: Job) -> Outcome:
+    def ask(self, index: int, job: Job) -> JobOutcome:
         """Do `job`; afterwards the worker may no longer be `alive`."""
         started = time.monotonic()
         reply = self._child.exchange({**job}, self.limit_seconds)
@@ -47,11 +47,11 @@ class Worker:
         name = os.path.basename(job["image"])
         if isinstance(reply, SeunetError):
             self.stop()
-            return Outcome(index, None, type(reply)(f"{name}: {reply}"), 0, seconds)
+            return JobOutcome(index, None, type(reply)(f"{name}: {reply}"), 0, seconds)
         peak = int(reply["peak_bytes"])
         if "record" in reply:
-            return Outcome(index, reply["record"], None, peak, seconds)
-        return Outcome(index, None, _fault(reply["fault"], int(reply["exit_code"]), name), peak, seconds)
+            return JobOutcome(index, reply["record"], None, peak, seconds)
+        return JobOutcome(index, None, _fault(reply["fault"], int(reply["exit_code"]), name), peak, seconds)
 
     def stop(self) -> None:
         """End the process at once."""
@@ -63,10 +63,10 @@ def run_jobs(
     workers: int,
     limit_seconds: float = MAX_JOB_SECONDS,
     limit_bytes: int = MAX_JOB_BYTES,
-) -> Generator[Outcome, None, None]:
+) -> Generator[JobOutcome, None, None]:
     """Outcomes as they come, from `workers` processes; leaving the loop early ends them."""
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[JobOutcome | None] = queue.SimpleQueue()
     for index in range(len(jobs)):
         todo.put(index)
     crew: list[Worker] = []
@@ -96,7 +96,7 @@ def run_jobs(
             thread.join(timeout=5)
 
 
-def _collect(done: queue.SimpleQueue[Outcome | None], expected: int, running: int) -> Iterator[Outcome]:
+def _collect(done: queue.SimpleQueue[JobOutcome | None], expected: int, running: int) -> Iterator[JobOutcome]:
     while expected:
         outcome = done.get()
         if outcome is not None:

@@ -93,7 +93,7 @@ class Protocol(_Section):
         return self
 
 
-class Job(NamedTuple):
+class Experiment(NamedTuple):
     """One training and what is measured on its result."""
 
     entry: Entry
@@ -123,7 +123,7 @@ def read_protocol(path: Path, overrides: tuple[str, ...] = ()) -> Protocol:
     return protocol.model_copy(update={"training": beside})
 
 
-def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterator[Job]:
+def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterator[Experiment]:
     """Every model with every seed, in the order of the file."""
     for entry in protocol.models:
         for seed in entry.seeds:
@@ -132,7 +132,7 @@ def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterat
             try:
                 config = read_config(protocol.training, [*common, *own, *training_overrides])
                 model_config(config.model.name, config.model.preset, **config.model.options)
-                yield Job(entry, seed, config)
+                yield Experiment(entry, seed, config)
             except InputError as error:
                 raise InputError(f"model {entry.name!r}: {error}") from None
 

@@ -17,11 +17,10 @@ import yaml
 
 from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, unknown_name
-from seunet.evaluation import equivariance_report
-from seunet.evaluation.equivariance_report import measure_equivariance
-from seunet.evaluation.evaluate import Settings, evaluate
+from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
+from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.report_folder import REPORTS, read_report
-from seunet.evaluation.reproduce.protocol import Job, Protocol, Tiles, jobs, slug
+from seunet.evaluation.reproduce.protocol import Experiment, Protocol, Tiles, jobs, slug
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.models.files import load
 from seunet.progress import Progress
@@ -38,7 +37,7 @@ Announce = Callable[[str], None]
 class Measured(NamedTuple):
     """A trained model and its reports."""
 
-    job: Job
+    job: Experiment
     run: RunFolder
     evaluation: dict[str, Any]
     equivariance: dict[str, Any] | None
@@ -49,7 +48,7 @@ class Measured(NamedTuple):
 class Interrupted(NamedTuple):
     """The work was asked to stop; everything goes on from here next time."""
 
-    job: Job
+    job: Experiment
 
 
 class _StoppedError(Exception):
@@ -116,7 +115,9 @@ def reproduce(
     return measured
 
 
-def chosen_jobs(protocol: Protocol, only: tuple[str, ...] | None, training_overrides: tuple[str, ...]) -> list[Job]:
+def chosen_jobs(
+    protocol: Protocol, only: tuple[str, ...] | None, training_overrides: tuple[str, ...]
+) -> list[Experiment]:
     """All jobs, or those of the models (`cnn`) and of the models' seeds (`cnn-seed0`) in `only`."""
     every = list(jobs(protocol, training_overrides))
     if only is None:
@@ -170,7 +171,7 @@ def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
     ]
 
 
-def _equivariance_report(folder: Path, job: Job) -> dict[str, Any] | None:
+def _equivariance_report(folder: Path, job: Experiment) -> dict[str, Any] | None:
     return read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None
 
 
@@ -184,9 +185,9 @@ def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progre
     return tell
 
 
-def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progress: Progress) -> Measured:
+def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, progress: Progress) -> Measured:
     model, data = load(run.model), protocol.data
-    asked = Settings(
+    asked = EvaluationSettings(
         split=protocol.split,
         ways=job.ways,
         way_scales={way: scales for way, scales in protocol.way_scales.items() if way in job.ways},
@@ -195,11 +196,11 @@ def _measure(protocol: Protocol, job: Job, run: RunFolder, folder: Path, progres
     report = evaluate(model, data, folder, asked, progress=progress)
     windows = {}
     for size in protocol.window_sizes_px:
-        at_one = Settings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
+        at_one = EvaluationSettings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
         windows[size] = evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
     if not job.entry.equivariance:
         return Measured(job, run, report, None, windows)
-    errors = equivariance_report.Settings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
+    errors = EquivarianceSettings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
     return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress), windows)
 
 
