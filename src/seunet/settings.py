@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from seunet.errors import InputError, unknown_name
 from seunet.limits import MAX_CONFIG_BYTES
+from seunet.storage.files import read_limited
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -29,10 +30,27 @@ def checked_settings(kind: type[Settings], tree: Mapping[str, Any], where: str) 
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        given = "" if first["type"] == "missing" else f" (={first['input']!r})"
-        raise InputError(f"{where}: `{name}`{given}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise InputError(f"{where}: {first_fault(error)}") from None
+
+
+class Fault(NamedTuple):
+    """What is wrong with a value; as text one line: `recipe.batch` (=0): Input should be greater than or equal to 1."""
+
+    name: str
+    given: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"`{self.name}`{self.given}: {self.message}" if self.name else self.message
+
+
+def first_fault(error: ValidationError, inside: str = "") -> Fault:
+    """The first of what pydantic found, which lies in the section `inside`."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in (inside, *first["loc"]) if part != "")
+    given = repr(first["input"])
+    given = "" if first["type"] == "missing" else f" (={given if len(given) <= 80 else f'{given[:79]}…'})"
+    return Fault(name, given, first["msg"].removeprefix("Value error, "))
 
 
 def to_yaml(settings: BaseModel) -> str:
@@ -62,13 +80,7 @@ class _PlainYaml(yaml.SafeLoader):
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a config file") from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise InputError(f"{path}: larger than {MAX_CONFIG_BYTES:,} bytes; this is no config")
+    data = read_limited(path, MAX_CONFIG_BYTES, ("give a config file", "this is no config"), where=str(path))
     return _mapping(_parse(data, str(path)), str(path))
 
 

@@ -263,9 +263,9 @@ def test_a_foreign_manifest_is_named_with_the_field(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"format": "other"}')
     ran = seunet("data", "verify", tmp_path)
     assert ran.code == 2
-    assert f"{tmp_path}/manifest.json: format: Input should be 'seunet-data/1'; prepare the set again" in ran.err
+    assert f"{tmp_path}/manifest.json: `format` (='other'): Input should be 'seunet-data/1'; prepare" in ran.err
     (tmp_path / "manifest.json").write_text("[")
-    assert "manifest.json: start of file: Invalid JSON" in seunet("data", "verify", tmp_path).err
+    assert "manifest.json: Invalid JSON" in seunet("data", "verify", tmp_path).err
 
 
 def test_verify_of_no_set_says_so(tmp_path: Path) -> None:

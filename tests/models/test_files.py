@@ -64,13 +64,13 @@ def test_a_card_comes_back_and_belongs_to_other_scales_too(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("card", "sentence"),
     [
-        ({"mpp": -1}, "`card.mpp`: Input should be greater than or equal to 0.05"),
-        ({"mpp": "0.25"}, "`card.mpp`: Input should be a valid number"),
+        ({"mpp": -1}, "`card.mpp` (=-1): Input should be greater than or equal to 0.05"),
+        ({"mpp": "0.25"}, "`card.mpp` (='0.25'): Input should be a valid number"),
         ({"class_names": ["one"]}, "names 1 classes of 3"),
-        ({"class_names": ["a", "b", "c"], "class_colors": [[0, 0, 0]]}, "`card`: Value error, 1 colours for 3 classes"),
+        ({"class_names": ["a", "b", "c"], "class_colors": [[0, 0, 0]]}, "1 colours for 3 classes"),
         ({"told_range": [2, 1]}, "`told_range` [2.0, 1.0] must rise and be positive"),
-        ({"secret": 1}, "`card.secret`: Extra inputs are not permitted"),
-        ([], "`card`: Input should be an object"),
+        ({"secret": 1}, "`card.secret` (=1): Extra inputs are not permitted"),
+        ([], "`card` (=[]): Input should be an object"),
     ],
 )
 def test_a_card_that_cannot_be_is_refused(folder: Path, card: object, sentence: str) -> None:
@@ -200,8 +200,8 @@ def test_weights_of_another_type_are_refused(folder: Path) -> None:
         (lambda c: c["options"].update(colour="red"), "unknown option 'colour'"),
         (lambda c: c["options"].update(widths=[65_535] * 8), r"`in_channels` \(=131070\) must be from 1 to 65536"),
         (lambda c: c["options"].update(widths=[30_000] * 8), r"asks for [\d,]+ parameters; the limit is 1,000,000,000"),
-        (lambda c: c["options"].update(classes=10**9), r"`classes` \(=1000000000\): input should be less"),
-        (lambda c: c["options"].update(scales=10**6), r"`scales` \(=1000000\): input should be less"),
+        (lambda c: c["options"].update(classes=10**9), r"`classes` \(=1000000000\): Input should be less"),
+        (lambda c: c["options"].update(scales=10**6), r"`scales` \(=1000000\): Input should be less"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused_before_anything_is_built(
@@ -280,7 +280,7 @@ def test_what_tells_the_scale_travels_with_the_model(tmp_path: Path) -> None:
 def test_a_model_without_one_has_none_and_a_damaged_one_is_refused(folder: Path) -> None:
     assert seunet.load(folder).scale_estimator is None
     (folder / "scale.json").write_text("{}")
-    with pytest.raises(ModelFileError, match=r"scale\.json: format: Field required"):
+    with pytest.raises(ModelFileError, match=r"scale\.json: `format`: Field required"):
         seunet.load(folder)
 
 

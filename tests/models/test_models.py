@@ -152,10 +152,10 @@ def test_at_scale_runs_at_any_factor_and_mode(mode: str, factor: float) -> None:
         (lambda: seunet.create_model("seunet", preset="papr"), "unknown preset of seunet 'papr'; did you mean 'paper'"),
         (lambda: seunet.create_model("seunet", clases=3), "unknown option 'clases'; did you mean 'classes'"),
         (lambda: seunet.create_model("unet", order=2), "unknown option 'order'"),
-        (lambda: seunet.create_model("seunet", classes=0), r"`classes` \(=0\): input should be greater"),
+        (lambda: seunet.create_model("seunet", classes=0), r"`classes` \(=0\): Input should be greater"),
         (
             lambda: seunet.create_model("seunet", classes="two"),
-            r"`classes` \(='two'\): input should be a valid integer",
+            r"`classes` \(='two'\): Input should be a valid integer",
         ),
         (
             lambda: seunet.create_model("seunet", widths=(61,)),
@@ -166,7 +166,7 @@ def test_at_scale_runs_at_any_factor_and_mode(mode: str, factor: float) -> None:
             lambda: seunet.create_model("sesn", widths=(61,)),
             r"`widths` \(=\[61\]\) must be divisible by the 5 `scales`",
         ),
-        (lambda: seunet.create_model("seunet", sigma="loose"), r"`sigma` \(='loose'\): input should be 'constrained'"),
+        (lambda: seunet.create_model("seunet", sigma="loose"), r"`sigma` \(='loose'\): Input should be 'constrained'"),
         (lambda: seunet.create_model("seunet").at_scale(-1), r"`factor` \(=-1"),  # type: ignore[attr-defined]
         (
             lambda: seunet.create_model("seunet", **SMALL)(torch.rand(1, 4, 8, 8)),

@@ -190,11 +190,14 @@ def _config(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], obje
     ("spoil", "message"),
     [
         (lambda folder: (folder / "scale.json").unlink(), r"cannot be read \(No such file"),
-        (lambda folder: (folder / "scale.json").write_text("{"), "start of file: Invalid JSON"),
-        (_config(lambda config: config.update(mpp=0)), "scale.json: mpp: Input should be greater"),
-        (_config(lambda config: config.update(limits={"distance": 1.0, "interval": [1.0]})), "limits.interval: List"),
+        (lambda folder: (folder / "scale.json").write_text("{"), "scale.json: Invalid JSON"),
+        (_config(lambda config: config.update(mpp=0)), "scale.json: `mpp` .=0.: Input should be greater"),
+        (
+            _config(lambda config: config.update(limits={"distance": 1.0, "interval": [1.0]})),
+            r"`limits.interval` \(=\[1.0\]\): List",
+        ),
         (_config(lambda config: config.update(version=1)), "'seunet-scale' version 1; this release reads"),
-        (_config(lambda config: config.update(more=1)), "more: Extra inputs"),
+        (_config(lambda config: config.update(more=1)), r"`more` \(=1\): Extra inputs"),
         (lambda folder: (folder / "scale.safetensors").write_bytes(b"x"), "1 bytes where the config promises"),
         (_config(lambda config: config["tensors"].update(sha256="0")), "sha256 is not the config's"),
     ],

@@ -127,14 +127,14 @@ def _choices(**options: Any) -> Choices:
     from pydantic import ValidationError
 
     from seunet.segmentation.options import Choices
+    from seunet.settings import first_fault
 
     names = {"tile_px": "--tile-size", "min_area_px": "--min-area"}
     try:
         return Choices(**options)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise InputError(f"{names.get(name, f'--{name}')} {options[name]}: {first['msg']}") from None
+        name, _, message = first_fault(error)
+        raise InputError(f"{names.get(name, f'--{name}')} {options[name]}: {message}") from None
 
 
 def _mpp(mpp: float | None, magnification: float | None) -> float | None:

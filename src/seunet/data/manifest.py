@@ -20,8 +20,9 @@ from seunet.data.prepare.one_image import IGNORE_CODE
 from seunet.errors import InputError
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.maths.windows import window_grid
+from seunet.settings import first_fault
 from seunet.storage.atomic import write_text
-from seunet.storage.files import read_limited
+from seunet.storage.files import canonical_json, read_limited
 
 FORMAT = "seunet-data/1"
 MANIFEST = "manifest.json"
@@ -135,11 +136,6 @@ def retiled(manifest: Manifest, size_px: int, stride_px: int, every: int = 1) ->
     return manifest.model_copy(update={"windows": windows})
 
 
-def canonical_json(value: object) -> str:
-    """The one way a value is written: sorted keys, so that the same content is the same bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
 def fingerprint(value: object) -> str:
     """A hash of options or sources."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
@@ -166,9 +162,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(read_limited(path, MAX_MANIFEST_BYTES))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "start of file"
-        raise InputError(f"{path}: {where}: {first['msg']}; prepare the set again") from error
+        raise InputError(f"{path}: {first_fault(error)}; prepare the set again") from error
 
 
 def summary_lines(manifest: Manifest) -> list[str]:

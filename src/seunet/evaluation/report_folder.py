@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from seunet.data.manifest import canonical_json
 from seunet.errors import InputError, StorageError
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
-from seunet.storage.files import read_limited
+from seunet.storage.files import canonical_json, read_limited
 
 _VERBS: Final = {"evaluation": "evaluate", "equivariance": "equivariance"}
 REPORTS: Final = tuple(_VERBS)

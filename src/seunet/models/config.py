@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from seunet.errors import InputError, unknown_name
 from seunet.limits import MAX_CHANNELS, MAX_CLASSES, MAX_ORDER, MAX_SCALES
+from seunet.settings import first_fault
 
 PAPER_WIDTHS = (60, 120, 240, 480, 960)
 
@@ -81,9 +82,4 @@ def validated(kind: type[Config], options: dict[str, Any]) -> Config:
     try:
         return kind.model_validate(options)
     except ValidationError as error:
-        first = error.errors()[0]
-        if not first["loc"]:
-            raise InputError(first["msg"].removeprefix("Value error, ")) from None
-        name = str(first["loc"][0])
-        reason = first["msg"][0].lower() + first["msg"][1:]
-        raise InputError(f"`{name}` (={options.get(name)!r}): {reason}") from None
+        raise InputError(str(first_fault(error))) from None

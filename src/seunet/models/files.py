@@ -20,15 +20,16 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
 from seunet.errors import InputError, ModelFileError
-from seunet.limits import MAX_CONFIG_BYTES, MAX_PARAMETERS
+from seunet.limits import MAX_PARAMETERS
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
 from seunet.models.registry import build_model, model_config
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.pretrained import BUILT_IN
+from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
-from seunet.storage.tensors import compare_tensors, declared_tensors, read_at_most, read_weights
+from seunet.storage.tensors import compare_tensors, declared_tensors, read_config_bytes, read_weights
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
@@ -127,10 +128,7 @@ def _scale_estimator(place: Path) -> ScaleEstimator | None:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        text = read_at_most(path, MAX_CONFIG_BYTES)
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
+    text = read_config_bytes(path)
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):
@@ -149,9 +147,7 @@ def _card(path: Path, config: dict[str, Any], checked: ModelConfig) -> ModelCard
         # Through JSON, where lists are tuples: strict in everything else.
         card = ModelCard.model_validate_json(json.dumps(config["card"]), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(["card", *(str(part) for part in first["loc"])])
-        raise ModelFileError(f"{path}: `{where}`: {first['msg']}") from None
+        raise ModelFileError(f"{path}: {first_fault(error, 'card')}") from None
     if card.class_names and len(card.class_names) != checked.classes:
         raise ModelFileError(f"{path}: names {len(card.class_names)} classes of {checked.classes}")
     return card

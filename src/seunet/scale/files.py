@@ -19,12 +19,13 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
 from seunet.errors import ModelFileError
-from seunet.limits import MAX_CONFIG_BYTES, MPP_RANGE
+from seunet.limits import MPP_RANGE
 from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator
 from seunet.scale.signature import SIGNATURE_LENGTH
 from seunet.scale.templates import GRID, KNOTS, Templates
+from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
-from seunet.storage.tensors import compare_tensors, declared_tensors, read_at_most, read_weights
+from seunet.storage.tensors import compare_tensors, declared_tensors, read_config_bytes, read_weights
 
 FORMAT: Final = "seunet-scale"
 VERSION: Final = 2
@@ -96,16 +97,11 @@ def load_estimator(folder: Path) -> ScaleEstimator:
 
 
 def _read_config(path: Path) -> _Config:
-    try:
-        text = read_at_most(path, MAX_CONFIG_BYTES)
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); the folder needs {CONFIG_NAME}") from None
+    text = read_config_bytes(path)
     try:
         config = _Config.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "start of file"
-        raise ModelFileError(f"{path}: {where}: {first['msg']}; fetch it again") from None
+        raise ModelFileError(f"{path}: {first_fault(error)}; fetch it again") from None
     if (config.format, config.version) != (FORMAT, VERSION):
         raise ModelFileError(
             f"{path}: {config.format!r} version {config.version}; this release reads {FORMAT} {VERSION}"

@@ -1,19 +1,35 @@
-"""Small tables that come with data sets: class maps, patients, code lists."""
+"""Files read with a limit, their hash, JSON in one way of writing, and the small tables that come with data sets."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
+import json
 import os
 from pathlib import Path
 
-from seunet.errors import InputError
+from seunet.errors import InputError, SeunetError
 from seunet.limits import MAX_TABLE_BYTES
 
 
-def read_limited(path: Path, limit_bytes: int) -> bytes:
-    """The bytes of a file that must not be larger than `limit_bytes`."""
+def read_limited(
+    path: Path,
+    limit_bytes: int,
+    remedies: tuple[str, str] = (
+        "check the path and its permissions",
+        "it is not the file meant, or must be split",
+    ),
+    *,
+    kind: type[SeunetError] = InputError,
+    where: str | None = None,
+) -> bytes:
+    """The bytes of a file that must not be larger than `limit_bytes`.
+
+    What is to be done about one that cannot be read or is too large stands in `remedies`; `kind` is the error raised
+    and `where` what it calls the file, by default by its name.
+    """
+    where = path.name if where is None else where
     try:
         with path.open("rb") as file:
             # What the file has and a look beyond: asking for the limit would reserve that much memory.
@@ -22,12 +38,15 @@ def read_limited(path: Path, limit_bytes: int) -> bytes:
             if size_bytes < len(data) <= limit_bytes:  # a pipe, or a file that grows
                 data += file.read(limit_bytes + 1 - len(data))
     except OSError as error:
-        raise InputError(
-            f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions"
-        ) from error
+        raise kind(f"{where}: cannot be read ({error.strerror}); {remedies[0]}") from error
     if len(data) > limit_bytes:
-        raise InputError(f"{path.name}: larger than {limit_bytes:,} bytes; it is not the file meant, or must be split")
+        raise kind(f"{where}: larger than {limit_bytes:,} bytes; {remedies[1]}")
     return data
+
+
+def canonical_json(value: object) -> str:
+    """The one way a value is written: sorted keys, so that the same content is the same bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def sha256(data: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -11,16 +10,15 @@ import torch
 
 from seunet.errors import ModelFileError
 from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES
+from seunet.storage.files import read_limited, sha256
 
 _DTYPES: Final = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "I64": torch.int64}
 
 
-def read_at_most(path: Path, limit_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(limit_bytes + 1)
-    if len(data) > limit_bytes:
-        raise ModelFileError(f"{path}: larger than {limit_bytes:,} bytes; this is no model config")
-    return data
+def read_config_bytes(path: Path) -> bytes:
+    """The config beside the tensors."""
+    remedies = (f"the folder needs {path.name}", "this is no model config")
+    return read_limited(path, MAX_CONFIG_BYTES, remedies, kind=ModelFileError, where=str(path))
 
 
 def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
@@ -30,10 +28,10 @@ def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
             raise ModelFileError(
                 f"{path}: {size:,} bytes where the config promises {promised.get('bytes')!r}; truncated? fetch it again"
             )
-        data = path.read_bytes()
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror}); fetch the model again") from None
-    if hashlib.sha256(data).hexdigest() != promised.get("sha256"):
+    data = read_limited(path, size, ("fetch the model again",) * 2, kind=ModelFileError, where=str(path))
+    if sha256(data) != promised.get("sha256"):
         raise ModelFileError(f"{path}: its sha256 is not the config's; the file was altered or damaged: fetch it again")
     return data
 

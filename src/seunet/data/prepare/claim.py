@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from seunet.data.manifest import MANIFEST, Manifest, canonical_json, read_manifest
+from seunet.data.manifest import MANIFEST, Manifest, read_manifest
 from seunet.data.pixel_cache import FOLDER as PIXELS
 from seunet.data.prepare.one_image import Job
 from seunet.errors import InputError, StorageError
 from seunet.images.pillow_codec import read_image
 from seunet.storage.atomic import write_text
-from seunet.storage.files import sha256
+from seunet.storage.files import canonical_json, sha256
 
 WORK = ".work"
 FOLDERS = ("images", "masks", "instances")
