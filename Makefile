@@ -26,25 +26,25 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.measure.network
 
 bench-data: $(STAMP)
-	$(BIN)/python -m benchmarks.data
-	$(BIN)/python -m benchmarks.data_page
+	$(BIN)/python -m benchmarks.measure.data
+	$(BIN)/python -m benchmarks.docs.data
 
 bench-training: $(STAMP)
-	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.measure.network.training
 
 bench-results: $(STAMP)
-	$(BIN)/python -m benchmarks.splitting
-	$(BIN)/python -m benchmarks.objects
-	$(BIN)/python -m benchmarks.slides
-	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.measure.segmentation.splitting
+	$(BIN)/python -m benchmarks.measure.segmentation.objects
+	$(BIN)/python -m benchmarks.measure.segmentation.slides
+	$(BIN)/python -m benchmarks.measure.segmentation.throughput
 
 reliability: $(STAMP)
-	$(BIN)/python -m benchmarks.reliability_data
-	$(BIN)/python -m benchmarks.reliability_training
-	$(BIN)/python -m benchmarks.reliability_inference
+	$(BIN)/python -m benchmarks.reliability.data
+	$(BIN)/python -m benchmarks.reliability.training
+	$(BIN)/python -m benchmarks.reliability.inference
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,10 +17,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 def commit() -> str:
     """The commit that is measured, marked if the source differs from it."""
-    head = _git("rev-parse", "HEAD")
-    return head + (
-        "+changes" if _git("status", "--porcelain", "--", "src", "support", "tests", "benchmarks/*.py") else ""
-    )
+    changed = _git("status", "--porcelain", "--", "src", "support", "tests", "benchmarks/*.py")
+    return _git("rev-parse", "HEAD") + ("+changes" if changed else "")
 
 
 def write_results(name: str, figures: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.docs import BLOCKS, rendered
+from benchmarks.docs.__main__ import BLOCKS, rendered
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

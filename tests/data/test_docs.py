@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.data_page import HEADING, measured
+from benchmarks.docs.data import HEADING, measured
 from benchmarks.record import RESULTS
-from benchmarks.reliability_data import MUST
+from benchmarks.reliability.data import MUST
 from seunet.data.formats.imagescope import Region
 from seunet.data.prepare.outlines import paint_regions
 from seunet.errors import InputError

@@ -32,7 +32,7 @@ COMPRESS_LEVEL = 4
 
 Image.MAX_IMAGE_PIXELS = MAX_IMAGE_PIXELS  # Pillow warns beyond it and refuses beyond twice it; we refuse beyond it
 
-# What Pillow raises on broken files, found by decoding mutants (benchmarks/reliability_data.py).
+# What Pillow raises on broken files, found by decoding mutants (benchmarks/reliability/data.py).
 DECODE_FAULTS = (
     OSError,
     SyntaxError,

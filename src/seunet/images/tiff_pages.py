@@ -15,7 +15,7 @@ from seunet.images.to_rgb import Alpha, Coding
 from seunet.limits import MAX_PAGES, MAX_SEGMENT_BYTES, MAX_SLIDE_PIXELS
 
 FAULTS = (*DECODE_FAULTS, TiffFileError, AssertionError)
-"""What tifffile and its codecs raise on broken files, found with mutants (benchmarks/reliability_inference.py)."""
+"""What tifffile and its codecs raise on broken files, found with mutants (benchmarks/reliability/inference.py)."""
 
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, YCBCR = 0, 1, 2, 3, 6
 JPEG_COMPRESSIONS = (6, 7)

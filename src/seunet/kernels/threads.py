@@ -1,10 +1,11 @@
 """Run a C function on a team of threads: the one that torch already has.
 
 A thread pool of our own loses: after each parallel operation the OpenMP threads of torch go on spinning for some
-milliseconds in wait of the next one, on the core that the pool needs (benchmarks/parts.py).  Numba's own layers have
-the same rival, and its default one aborts the process when two Python threads enter it at once.  So the function is
-handed to `GOMP_parallel` of the very OpenMP runtime that torch has loaded: same threads, no rivals, and a team for each
-calling Python thread.  Where that runtime has another interface (macOS, Windows), a small pool is used.
+milliseconds in wait of the next one, on the core that the pool needs (benchmarks/measure/network/parts.py).
+Numba's own layers have the same rival, and its default one aborts the process when two Python threads enter it at
+once.  So the function is handed to `GOMP_parallel` of the very OpenMP runtime that torch has loaded: same threads, no
+rivals, and a team for each calling Python thread.  Where that runtime has another interface (macOS, Windows), a small
+pool is used.
 
 A forked child has none of its parent's OpenMP threads, and a parallel region there would wait for them for ever, in
 any operation of torch as well as here.  So the child is set to one thread, as the workers of torch's DataLoader are.

@@ -73,7 +73,7 @@ class Recipe:
 
 
 _GEOMETRIC: Final = {"schedule": "geometric", "discretisation": "sampled", "truncation": 2.5}
-"""Measured by benchmarks/equivariance.py; why: docs/decisions/0003-geometric-preset.md."""
+"""Measured by benchmarks/measure/network/equivariance.py; why: docs/decisions/0003-geometric-preset.md."""
 
 _RECIPES: Final[dict[str, Recipe]] = {
     "seunet": Recipe(

@@ -49,7 +49,7 @@ def default_tile(predictions: int, channels: int, reach_px: int) -> tuple[int, i
     """Rows and columns of a tile for a network of so many heads × classes, channels in its widest map, and reach.
 
     Larger tiles look at less of their surroundings twice; these fit into 2 GiB at the paper's widths, and with σ × 2
-    (benchmarks/tiles.py).
+    (benchmarks/measure/network/tiles.py).
     """
     width = min(MAX_TILE[1], LOOKED_AT_PX - reach_px, WIDE_BYTES // (4 * channels))
     area = HELD_BYTES // (4 * predictions)

@@ -1,0 +1,200 @@
+"""Fill the tables of README and docs from the committed results.
+
+    python -m benchmarks.docs            # rewrite the blocks <!-- name --> … <!-- /name -->
+    python -m benchmarks.docs --check    # exit 1 if a page differs from its results
+
+No number of these tables is typed by hand; a test runs the check.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.docs import nuclei, outputs, published_report, scale, slides, told, training
+from benchmarks.record import ROOT
+from benchmarks.tables import results, source, table
+from seunet.storage.atomic import write_text
+
+
+def readme_speed() -> str:
+    report = results("speed")
+    shape, step = "1×3×512×512", "4×3×128×128"
+    forward, training = report["forward"][shape], report["training_step"][step]
+    memory, dense_rows = report["peak_memory_mib"][step], report["reference"][shape]
+    ours = dense_rows["numba"]["median_ratio"]
+    by_scale = dense_rows["reference, scale by scale"]["median_ratio"] / ours
+    rows = [
+        (f"forward, {shape}", f"**{forward['seunet']['median_ratio']:.2f} ×**"),
+        (f"training step, {step}", f"**{training['seunet']['median_ratio']:.2f} ×**"),
+        (
+            f"peak memory of that step, {memory['seunet']} against {memory['unet']} MiB",
+            f"{memory['seunet'] / memory['unet']:.2f} ×",
+        ),
+        ("parameters, 366,841 against 25,449,602", f"{366_841 / 25_449_602:.3f} ×"),
+    ]
+    text = table(["SEUNet at the paper's widths", "plain UNet 60 … 960 = 1"], rows)
+    dense = (
+        f"With dense filters, as such layers are published, the same forward pass takes {1 / ours:.0f} times as long, "
+        f"or {by_scale:.0f} times with a convolution of its own size for each scale."
+    )
+    run = f"Side by side in one run, median of {report['rounds']} rounds on two threads"
+    return f"{text}\n\n{dense} {run}: {source(report)}"
+
+
+def speed_tables() -> str:
+    report = results("speed")
+    parts = []
+    for title, group in (("Forward", report["forward"]), ("Training step", report["training_step"])):
+        for shape, rows in group.items():
+            header = [f"{title}, {shape}", "median", "× unet", "fastest", "× unet"]
+            parts.append(table(header, (_speed_row(name, row) for name, row in rows.items())))
+    for shape, rows in report["reference"].items():
+        header = [f"SEUNet forward, {shape}, by backend", "median", "× reference", "fastest", "× reference"]
+        parts.append(table(header, (_speed_row(name, row) for name, row in rows.items())))
+    sizes = [f"{row['size_px']}²" for row in report["sweep"]]
+    parts.append(table(["SEUNet forward", *sizes], [["ns a pixel", *(row["ns_per_pixel"] for row in report["sweep"])]]))
+    memory = [(shape, row["unet"], row["seunet"]) for shape, row in report["peak_memory_mib"].items()]
+    parts.append(table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
+    bound, forward = report["arithmetic_256"], report["forward"]["1×3×256×256"]["seunet"]["fastest_ms"]
+    parts.append(
+        f"**What remains.** A 256² forward pass has {bound['mixing_gmac']} billion multiply-adds of mixing and "
+        f"{bound['filtering_gmac']} of filtering (mirrored taps counted once). At the rate of a large matrix product, "
+        f"{bound['matrix_product_gmac_per_second']} billion a second here, they take {bound['bound_ms']} ms; the "
+        f"fastest pass took {forward:.0f} ms. The rest is pooling, upsampling and concatenation, at the speed "
+        "of memory, and the filtering, whose limit is its loads and not its arithmetic."
+    )
+    parts.append(source(report))
+    return "\n\n".join(parts)
+
+
+def _speed_row(name: str, row: dict[str, float]) -> tuple[str, ...]:
+    median, fastest = f"{row['median_ms']:.0f} ms", f"{row['fastest_ms']:.0f} ms"
+    return f"`{name}`", median, f"{row['median_ratio']:.3f}", fastest, f"{row['fastest_ratio']:.3f}"
+
+
+def eight_layers() -> str:
+    report = results("equivariance")
+    header = ["σ", "kernel", "cut at", "0.05: s = ½", "s = 2", "0.12: s = ½", "s = 2"]
+    rows = [
+        [row["schedule"], row["discretisation"], f"{row['truncation']:g} σ"]
+        + [f"{row[cutoff][s]:.5f}" for cutoff in ("cutoff_0.05", "cutoff_0.12") for s in ("0.5", "2")]
+        for row in report["eight_layers"]
+    ]
+    return f"{table(header, rows)}\n\n{source(report)}"
+
+
+def at_scale() -> str:
+    report = results("equivariance")
+    rows = [(f"`{preset}`", *row.values()) for preset, row in report["at_scale_2"].items()]
+    return table(["preset", "no pooling", "average pooling", "max pooling"], rows)
+
+
+def every_model() -> str:
+    report = results("equivariance")
+    scales = list(next(iter(report["every_model"].values()))["as_in_the_paper"])
+    rows = [
+        (f"`{name}`", *row["as_in_the_paper"].values(), *row["without_mean"].values())
+        for name, row in report["every_model"].items()
+    ]
+    header = ["s", *scales, *(f"{s}, no mean" for s in scales)]
+    return f"{table(header, rows)}\n\n{source(report)}"
+
+
+def networks() -> str:
+    """Forward and training step of every model: the row of the docs on rivals."""
+    report = results("speed")
+    groups = [*report["forward"].values(), *report["training_step"].values()]
+    titles = [f"forward {s}" for s in report["forward"]] + [f"step {s}" for s in report["training_step"]]
+    rows = [(f"`{name}`", *(f"{group[name]['median_ratio']:.2f}" for group in groups)) for name in groups[0]]
+    return f"{table(['× unet, median', *titles], rows)}\n\n{source(report)}"
+
+
+def layers() -> str:
+    """One layer at each level of the U, relative to a plain convolution."""
+    report = results("rival_layers")
+    levels = list(dict.fromkeys((row["size_px"], row["channels_per_scale"]) for row in report["rows"]))
+    cells = {(row["layer"], row["size_px"]): row for row in report["rows"]}
+    shown = {
+        "sesn": "`sesn`",
+        "disco": "`disco`",
+        "disco, scales √2 apart": "`disco`, scales 1, √2, 2, 2√2, 4",
+        "sesn, padded": "`sesn` as published: grouped 11×11",
+        "disco, padded": "`disco` as published: grouped 11×11",
+    }
+    rows = []
+    for layer, title in shown.items():
+        found = [cells[layer, size] for size, _ in levels]
+        rows.append([title, *(f"{row['forward_ratio']:.2f} / {row['step_ratio']:.2f}" for row in found)])
+    text = table(["median", *(f"{size}² × 5·{channels}" for size, channels in levels)], rows)
+    return f"{text}\n\n{source(report)}"
+
+
+def parts() -> str:
+    """The parts of the CPU path by themselves."""
+    report = results("parts")
+    threads = table(
+        ["one layer right after an operation of torch", "median", "× one thread"],
+        ((name, f"{row['median_ms']:.2f} ms", f"{row['median_ratio']:.2f}") for name, row in report["threads"].items()),
+    )
+    maps = table(
+        ["60 channels at 256²", "torch", "ours", "× torch"],
+        (
+            (
+                name,
+                f"{row['torch']['median_ms']:.2f} ms",
+                f"{row['ours']['median_ms']:.2f} ms",
+                row["ours"]["median_ratio"],
+            )
+            for name, row in report["maps"].items()
+        ),
+    )
+    return f"{threads}\n\n{maps}\n\n{source(report)}"
+
+
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"speed": readme_speed, "told": told.in_short, "throughput": slides.in_short},
+    "docs/speed.md": {"tables": speed_tables},
+    "docs/decisions/0002-fused-kernel.md": {"parts": parts},
+    "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
+    "docs/rivals.md": {"networks": networks, "layers": layers},
+    "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
+    **training.BLOCKS,
+    **scale.BLOCKS,
+    **told.BLOCKS,
+    **nuclei.BLOCKS,
+    **published_report.BLOCKS,
+    **outputs.BLOCKS,
+    **slides.BLOCKS,
+}
+
+
+def _filled(content: str, block: re.Match[str]) -> str:
+    return f"{block[1]}{content}\n{block[2]}"
+
+
+def rendered(page: str) -> str:
+    """The page with its blocks made anew."""
+    text = (ROOT / page).read_text()
+    for name, make in BLOCKS[page].items():
+        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        text, count = block.subn(partial(_filled, make()), text)
+        if count != 1:
+            raise SystemExit(f"{page}: block {name!r} must be there once, is there {count} times")
+    return text
+
+
+def main(check: bool) -> int:
+    stale = [page for page in BLOCKS if rendered(page) != (ROOT / page).read_text()]
+    for page in stale:
+        print(f"{page}: {'differs from its results; run python -m benchmarks.docs' if check else 'rewritten'}")
+        if not check:
+            write_text(Path(ROOT / page), rendered(page))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv))

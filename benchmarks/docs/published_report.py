@@ -1,0 +1,58 @@
+"""The reproduction that docs/results/monuseg-cpu.md shows: reports, logs and figures, kept beside it.
+
+python -m benchmarks.docs.published_report REPORT   # copy what `seunet reproduce` left, draw, fill the page
+python -m benchmarks.docs.published_report          # draw again from what is there
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from benchmarks.measure.model.training_runs import keep
+from benchmarks.record import ROOT
+from seunet.evaluation.page import Block, Heading, as_markdown, write_pictures
+from seunet.evaluation.reproduce.protocol import jobs, read_protocol
+from seunet.evaluation.reproduce.report import page
+from seunet.evaluation.reproduce.run import read_measured
+from seunet.storage.atomic import atomic_path
+
+PROTOCOL = ROOT / "docs" / "results" / "monuseg-cpu" / "protocol.yaml"
+KEPT = ROOT / "docs" / "results" / "monuseg-cpu"
+PAGE = "docs/results/monuseg-cpu.md"
+
+
+def copy(report: Path) -> None:
+    """Everything the page is made of, and nothing else: no weights."""
+    for job in jobs(read_protocol(PROTOCOL)):
+        keep(report / "runs" / job.folder_name, KEPT / "runs" / job.folder_name)
+        for kind in ("evaluation", "equivariance"):
+            source = report / "measured" / job.folder_name / f"{kind}.json"
+            if source.is_file():
+                with atomic_path(KEPT / "measured" / job.folder_name / source.name) as part:
+                    shutil.copyfile(source, part)
+
+
+def blocks() -> list[Block]:
+    """The page without its title, which stands above what is said about it."""
+    protocol = read_protocol(PROTOCOL)
+    made = page(protocol, read_measured(protocol, KEPT), KEPT / "figures")
+    return [block for block in made if not (isinstance(block, Heading) and block.level == 1)]
+
+
+def report_text() -> str:
+    return as_markdown(blocks(), (ROOT / PAGE).parent).rstrip("\n")
+
+
+BLOCKS = {PAGE: {"report": report_text}} if KEPT.is_dir() else {}
+
+
+def main() -> None:
+    for report in sys.argv[1:]:
+        copy(Path(report))
+    write_pictures(blocks())
+
+
+if __name__ == "__main__":
+    main()

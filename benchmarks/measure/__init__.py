@@ -1,0 +1,1 @@
+"""What is measured: every module prints its figures and writes them as JSON to results/benchmarks."""

@@ -1,0 +1,1 @@
+"""The data room on real data and on images with known stains."""

@@ -1,0 +1,1 @@
+"""What makes the shipped model, and keeps the logs of published runs."""

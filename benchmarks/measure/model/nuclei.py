@@ -1,0 +1,139 @@
+r"""Ship a trained run as the model `nuclei` of the package, with what was measured on it.
+
+    seunet train configs/nuclei.yaml -o runs/nuclei-first-stage
+    seunet train configs/nuclei-second-stage.yaml -o RUN
+    python -m benchmarks.measure.model.nuclei --export RUN MODEL   # the weights the run ended with
+    seunet evaluate MODEL prepared/monuseg -o HELD_OUT --split train --images NAMES --tiles 500,500,4 --told --oracle
+    python -m benchmarks.measure.model.nuclei --ship RUN HELD_OUT
+    python -m benchmarks.measure.model.calibrate_heads prepared/monuseg --images NAMES --write
+    python -m benchmarks.measure.segmentation.told_or_not prepared/monuseg -o TOLD --unet UNET_RUN --tiles 500,500,4
+    python -m benchmarks.measure.model.nuclei --test TOLD/seunet
+    python -m benchmarks.docs
+
+What the card says of scales is decided on the held-out training images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from benchmarks.measure.model.training_runs import keep
+from benchmarks.record import ROOT
+from seunet.data.manifest import read_manifest
+from seunet.evaluation.report_folder import read_report
+from seunet.maths.fusion import FUSIONS
+from seunet.models.files import load
+from seunet.pretrained import BUILT_IN
+from seunet.storage.atomic import atomic_path
+from seunet.training.checkpoint import read_checkpoint
+from seunet.training.make_model import card_of, model_of
+
+KEPT = ROOT / "docs" / "results" / "nuclei"
+STAGES = (KEPT / "first-stage", KEPT / "second-stage")
+SHIPPED = BUILT_IN / "nuclei"
+TOLERANCE = 0.005
+"""Half a point of IoU: less cannot be told on a few images, and leaving the pixels alone costs nothing."""
+TRAINED_ON = "MoNuSeg: the 30 training images of 1000 × 1000 pixels at 40 ×, six of them held out to choose by"
+LICENCE = "CC BY-NC-SA 4.0 (MoNuSeg): not for commercial use"
+
+
+def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
+    """IoU by test scale."""
+    (found,) = (line for line in report["scores"] if (line["way"], line["row"]) == (way, row))
+    return dict(zip(report["arguments"]["scales"], found["ious"], strict=True))
+
+
+def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
+    """The scales around 1 at which scaling the filters is as good as resampling the image.
+
+    A scale between two measured ones counts as the nearer: the range ends half way to the first that is worse.
+    """
+    head = f"head {matched_head(held_out)}"
+    told, resampled = ious(held_out, "told", head), ious(held_out, "oracle", head)
+    scales = sorted(told)
+    good = [told[scale] >= resampled[scale] - TOLERANCE for scale in scales]
+    first = last = scales.index(1.0)
+    while first > 0 and good[first - 1]:
+        first -= 1
+    while last < len(scales) - 1 and good[last + 1]:
+        last += 1
+    below, above = scales[max(first - 1, 0)], scales[min(last + 1, len(scales) - 1)]
+    return round(math.sqrt(scales[first] * below), 3), round(math.sqrt(scales[last] * above), 3)
+
+
+def matched_head(held_out: dict[str, Any]) -> int:
+    """The head that is best, on average, where the image has the scale of the training; counted from 1."""
+    means = {
+        int(line["row"].removeprefix("head ")): line["mean"]
+        for line in held_out["scores"]
+        if line["way"] == "oracle" and line["row"].startswith("head ")
+    }
+    return max(means, key=lambda number: means[number])
+
+
+def blind_fusion(held_out: dict[str, Any]) -> str:
+    """The paper's fusion that is best, on average, where the scale is not known."""
+    means = {name: fmean(ious(held_out, "blind", name).values()) for name in FUSIONS}
+    return max(means, key=lambda name: means[name])
+
+
+def kept(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((KEPT / f"{name}.json").read_text())
+    return found
+
+
+def keep_report(folder: Path, name: str) -> None:
+    """Copy what `seunet evaluate` left to docs/results/nuclei."""
+    read_report(folder / "evaluation.json", "evaluation")
+    with atomic_path(KEPT / f"{name}.json") as part:
+        shutil.copyfile(folder / "evaluation.json", part)
+
+
+def export(run: Path, folder: Path) -> None:
+    """The averaged weights that a run ended with; what it held to be best is by P_Ens, and one head is what is used."""
+    model_of(read_checkpoint(run / "last.safetensors")).save_pretrained(folder)
+
+
+def ship(run: Path, held_out: Path) -> None:
+    """Copy report and logs to docs/results/nuclei, and the weights with their card into the package."""
+    first_stage = Path(yaml.safe_load((run / "config.yaml").read_text())["start"]).parent
+    for stage, place in zip((first_stage, run), STAGES, strict=True):
+        keep(stage, place)
+    keep_report(held_out, "held-out")
+    model = model_of(read_checkpoint(run / "last.safetensors"))
+    model.scale_estimator = load(SHIPPED).scale_estimator
+    root = Path(yaml.safe_load((run / "config.yaml").read_text())["data"]["root"])
+    facts = {
+        "told_range": told_range(kept("held-out")),
+        "matched_head": matched_head(kept("held-out")),
+        "blind_fusion": blind_fusion(kept("held-out")),
+        "trained_on": TRAINED_ON,
+        "licence": LICENCE,
+    }
+    model.card = card_of(read_manifest(root), model.classes).model_copy(update=facts)
+    model.save_pretrained(SHIPPED)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
+    parser.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
+    parser.add_argument("--test", type=Path, metavar="TEST")
+    parser.add_argument("--speed", type=Path, metavar="REPORT", help="of a run told nothing, for its time and memory")
+    given = parser.parse_args()
+    if given.export:
+        export(*given.export)
+    if given.ship:
+        ship(*given.ship)
+    if given.test:
+        keep_report(given.test, "test")
+    if given.speed:
+        keep_report(given.speed, "evaluation-speed")

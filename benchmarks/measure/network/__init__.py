@@ -1,0 +1,1 @@
+"""Networks and layers: time, memory, equivariance; `make bench` measures what is promised."""

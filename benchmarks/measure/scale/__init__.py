@@ -1,0 +1,1 @@
+"""The scale from the pixels: fitted, and tested on what it was not fitted on."""

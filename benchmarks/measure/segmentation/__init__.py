@@ -1,0 +1,1 @@
+"""`seunet segment` and its files: correctness, time and memory."""

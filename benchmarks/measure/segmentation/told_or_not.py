@@ -1,0 +1,149 @@
+r"""What is lost when nobody says the magnification: blind, estimated from the pixels, told; and a plain UNet likewise.
+
+    python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --unet RUN [--tiles 500,500,4]
+    python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --split train --images NAMES --estimator FOLDER
+
+The second on held-out training images, with an estimator that never saw them (`measure.scale.fit --without`).
+Each model is evaluated into a folder of OUT, and an interrupted command goes on.  Writes the section of the split in
+benchmarks/results/told_or_not.json, and keeps the log of the UNet's RUN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.measure.model.training_runs import keep
+from benchmarks.record import RESULTS, ROOT, commit, write_results
+from seunet.cli.evaluate import names, tile_sizes
+from seunet.evaluation.evaluate import EvaluationSettings, evaluate
+from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
+from seunet.maths.fusion import CALIBRATED
+from seunet.models.files import load
+from seunet.models.heads_to_use import AUTO, fusion_of, known_fusions
+from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.files import load_estimator
+
+NAME = "told_or_not"
+UNET_RUN = ROOT / "docs" / "results" / "told-or-not" / "unet-second-stage"
+SEUNET_WAYS = ("blind", "known", "estimated")
+UNET_WAYS = ("blind", "known", "estimated")
+TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
+
+
+def matched_head(model: ScaleUNet) -> str | None:
+    """The head that is enough where the scale is known, as the card says."""
+    return None if model.card is None or model.card.matched_head is None else f"head {model.card.matched_head}"
+
+
+def chosen_rows(report: dict[str, Any], name: str, head: str | None) -> list[dict[str, Any]]:
+    """The rows of the table: fusions of every way, and the matched head where the scale is known."""
+    rows = []
+    for row in report["scores"]:
+        own = row["row"] in ("p_ens", "p_dist", "mean", CALIBRATED, "prediction")
+        matched = row["row"] == head and row["way"] != "blind"
+        if own or matched:
+            how = "matched head" if matched else row["row"]
+            kept = {key: row[key] for key in ("way", "ious", "mean")}
+            rows.append({"model": name, "how": how, **kept})
+    return rows
+
+
+def estimate_errors(report: dict[str, Any]) -> dict[str, Any]:
+    """Estimated over true scale: the median factor off, and how many had no answer."""
+    factors, asked = [], 0
+    for result in report["results"]:
+        for each in result.get("estimates", {}).values():
+            asked += 1
+            if each["scale"] is not None:
+                ratio = each["scale"] / result["scale"]
+                factors.append(max(ratio, 1 / ratio))
+    return {"asked": asked, "answered": len(factors), "median_factor": round(median(factors), 3) if factors else None}
+
+
+def section(
+    reports: dict[str, dict[str, Any]], heads: dict[str, str | None], blind_fusion: str, arguments: Any
+) -> dict[str, Any]:
+    """What is kept of the reports of one split."""
+    first = next(iter(reports.values()))
+    data = first["data"]
+    return {
+        "commit": commit(),
+        "split": data["split"],
+        "images": data["images"],
+        "windows": data["windows"],
+        "window_px": data["window_px"],
+        "estimator_never_saw_the_images": arguments.estimator is not None or data["split"] == "test",
+        "scales": first["arguments"]["scales"],
+        "models": {
+            name: {"weights_sha256": report["model"]["weights_sha256"], "parameters": report["model"]["parameters"]}
+            for name, report in reports.items()
+        },
+        "blind_fusion": blind_fusion,
+        "estimates": {name: estimate_errors(report) for name, report in reports.items()},
+        "rows": [row for name, report in reports.items() for row in chosen_rows(report, name, heads[name])],
+        "seconds": {name: round(report["clock"]["seconds"]) for name, report in reports.items()},
+    }
+
+
+def sections() -> dict[str, Any]:
+    """What was written before, by split."""
+    path = RESULTS / f"{NAME}.json"
+    found: dict[str, Any] = json.loads(path.read_text())["splits"] if path.is_file() else {}
+    return found
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prepared", type=Path)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--model", default="nuclei")
+    parser.add_argument("--unet", type=Path)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--images")
+    parser.add_argument("--tiles")
+    parser.add_argument("--scales")
+    parser.add_argument("--estimator", type=Path)
+    parser.add_argument("--head", type=int, help="the head that learnt at s = 1, from 1; default: as calibrated")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
+    if arguments.unet is not None:
+        keep(arguments.unet, UNET_RUN)
+        models["UNet"] = (load(arguments.unet / "model"), UNET_WAYS)
+    reports = {}
+    for name, (model, ways) in models.items():
+        settings = EvaluationSettings(
+            split=arguments.split,
+            images=names(arguments.images),
+            tiles_px=tile_sizes(arguments.tiles),
+            scales=TEST_SCALES if arguments.scales is None else parsed_scales(arguments.scales),
+            ways=ways,
+            fusions=known_fusions(model),
+            estimator=None if arguments.estimator is None else load_estimator(arguments.estimator),
+        )
+        print(name, flush=True)
+        shown: list[str] = []
+
+        def tell(done: int, total: int, text: str, shown: list[str] = shown) -> None:
+            if not shown or shown[-1] != text:
+                shown.append(text)
+                print(f"{100 * done // total} % {text}", flush=True)
+
+        reports[name] = evaluate(model, arguments.prepared, arguments.out / name.lower(), settings, progress=tell)
+    heads = {name: matched_head(model) for name, (model, _) in models.items()}
+    if arguments.head is not None:
+        heads["SEUNet"] = f"head {arguments.head}"
+    blind_fusion = str(fusion_of(models["SEUNet"][0], AUTO, scale_known=False))
+    found = section(reports, heads, blind_fusion, arguments)
+    write_results(NAME, {"splits": sections() | {arguments.split: found}})
+
+
+if __name__ == "__main__":
+    main()

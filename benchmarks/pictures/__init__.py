@@ -1,0 +1,1 @@
+"""The pictures of pages that are not part of a report."""

@@ -1,0 +1,1 @@
+"""The rows of RELIABILITY in full: `make reliability`."""
