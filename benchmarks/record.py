@@ -12,7 +12,9 @@ from typing import Any
 from seunet.storage.atomic import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "results"
+"""Everything raw: figures of benchmarks, logs and reports of published runs; pages are in docs/."""
+MEASURED = RESULTS / "benchmarks"
 
 
 def commit() -> str:
@@ -22,11 +24,11 @@ def commit() -> str:
 
 
 def write_results(name: str, figures: dict[str, Any]) -> str:
-    """Write benchmarks/results/NAME.json, made by `python -m benchmarks.NAME`; returns what was written."""
+    """Write results/benchmarks/NAME.json, made by `python -m benchmarks.NAME`; returns what was written."""
     machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
     report = {"command": f"python -m benchmarks.{name}", "commit": commit(), "machine": machine, **figures}
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    write_text(RESULTS / f"{name}.json", text)
+    write_text(MEASURED / f"{name}.json", text)
     return text
 
 

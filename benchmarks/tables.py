@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.record import RESULTS
+from benchmarks.record import MEASURED
 
 
 def results(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    found: dict[str, Any] = json.loads((MEASURED / f"{name}.json").read_text())
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.record import RESULTS, ROOT
+from benchmarks.record import MEASURED, ROOT
 from seunet.storage.atomic import write_text
 
 PAGE = ROOT / "docs" / "data.md"
@@ -19,11 +19,11 @@ def main() -> None:
 
 def measured() -> str:
     """The section's text."""
-    data, reliability = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("data", "reliability_data"))
+    data, reliability = (json.loads((MEASURED / f"{name}.json").read_text()) for name in ("data", "reliability_data"))
     cores = data["machine"]["cores"]
     intro = (
         f"On {cores} shared cores. `make bench-data` (commit {data['commit'][:7]}) and `make reliability` (commit "
-        f"{reliability['commit'][:7]}) write these figures to `benchmarks/results/data.json` and "
+        f"{reliability['commit'][:7]}) write these figures to `results/benchmarks/data.json` and "
         "`reliability_data.json`; `python -m benchmarks.docs.data` writes this section from them."
     )
     parts = [intro, _monuseg(data["monuseg"]), _bcss(data["bcss"]), _stain(data["stain"]), _loader(data["loader"])]

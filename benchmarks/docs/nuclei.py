@@ -10,7 +10,7 @@ from statistics import fmean
 from benchmarks.docs.told import HOWS
 from benchmarks.measure.model.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.measure.model.training_runs import facts
-from benchmarks.record import ROOT
+from benchmarks.record import RESULTS, ROOT
 from benchmarks.tables import results, source, table
 from seunet.evaluation.test_scales import TEST_SCALES, scale_label
 from seunet.models.files import load
@@ -57,7 +57,7 @@ def scale_table(report_name: str) -> str:
     return f"{table(header, rows)}\n\n{windows}; {cost} at commit {commits}."
 
 
-TRIALS = ROOT / "docs" / "results" / "trials"
+TRIALS = RESULTS / "trials"
 STAGE_REPORTS = {
     "first stage": STAGES[0] / "held-out.json",
     "then 760 steps, 3 of 10 windows foreign, to be right": TRIALS / "nuclei-foreign-share" / "held-out.json",

@@ -1,4 +1,4 @@
-"""The reproduction that docs/results/monuseg-cpu.md shows: reports, logs and figures, kept beside it.
+"""The reproduction that docs/results/monuseg-cpu.md shows: reports, logs and figures, kept in results/monuseg-cpu.
 
 python -m benchmarks.docs.published_report REPORT   # copy what `seunet reproduce` left, draw, fill the page
 python -m benchmarks.docs.published_report          # draw again from what is there
@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 from benchmarks.measure.model.training_runs import keep
-from benchmarks.record import ROOT
+from benchmarks.record import RESULTS, ROOT
 from seunet.evaluation.page import Block, Heading, as_markdown, write_pictures
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol
 from seunet.evaluation.reproduce.report import page
 from seunet.evaluation.reproduce.run import read_measured
 from seunet.storage.atomic import atomic_path
 
-PROTOCOL = ROOT / "docs" / "results" / "monuseg-cpu" / "protocol.yaml"
-KEPT = ROOT / "docs" / "results" / "monuseg-cpu"
+PROTOCOL = RESULTS / "monuseg-cpu" / "protocol.yaml"
+KEPT = RESULTS / "monuseg-cpu"
 PAGE = "docs/results/monuseg-cpu.md"
 
 
@@ -37,7 +37,7 @@ def copy(report: Path) -> None:
 def blocks() -> list[Block]:
     """The page without its title, which stands above what is said about it."""
     protocol = read_protocol(PROTOCOL)
-    made = page(protocol, read_measured(protocol, KEPT), KEPT / "figures")
+    made = page(protocol, read_measured(protocol, KEPT), ROOT / "docs" / "results" / "monuseg-cpu" / "figures")
     return [block for block in made if not (isinstance(block, Heading) and block.level == 1)]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.record import RESULTS
+from benchmarks.record import MEASURED
 from benchmarks.tables import results, source, table
 
 
 def measured() -> str:
     """What has been measured of it; a part without results is left out."""
     parts = {"slides": slides, "throughput": throughput, "geojson_scores": outlines}
-    found = [make(results(name)) for name, make in parts.items() if (RESULTS / f"{name}.json").is_file()]
+    found = [make(results(name)) for name, make in parts.items() if (MEASURED / f"{name}.json").is_file()]
     return "\n\n".join(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.measure.model.nuclei import STAGES as NUCLEI_STAGES
 from benchmarks.measure.model.training_runs import KEPT, facts
 from benchmarks.measure.segmentation.told_or_not import UNET_RUN
-from benchmarks.record import RESULTS
+from benchmarks.record import MEASURED
 from benchmarks.tables import results, source, table
 from seunet.evaluation.test_scales import scale_label
 
@@ -20,7 +20,7 @@ HOWS = {"p_ens": "P_Ens", "p_dist": "P_Dist", "mean": "mean of heads", "predicti
 
 def told_or_not(split: str) -> str:
     """IoU at every scale, and the mean; who is ahead in words."""
-    if not (RESULTS / "told_or_not.json").is_file() or split not in results("told_or_not")["splits"]:
+    if not (MEASURED / "told_or_not.json").is_file() or split not in results("told_or_not")["splits"]:
         return "Not measured yet."
     report = results("told_or_not")
     found = report["splits"][split]

@@ -7,14 +7,14 @@ from benchmarks.tables import results, source, table
 
 
 def published_runs() -> str:
-    """The runs whose logs are kept in docs/results/training."""
+    """The runs whose logs are kept in results/training."""
     rows = []
     for folder in kept_runs():
         found = facts(folder)
         best, last = found["best"]["validation"], found["last"]["validation"]
         rows.append(
             (
-                f"[`{found['config']['model']['name']}`](results/training/{folder.name}/log.jsonl)",
+                f"[`{found['config']['model']['name']}`](../results/training/{folder.name}/log.jsonl)",
                 f"**{best['p_ens']:.4f}**",
                 " ".join(f"{head:.3f}" for head in best["heads"]),
                 f"{last['p_ens']:.4f}",

@@ -1,4 +1,4 @@
-"""The picture of README and docs/results/told-or-not.md, from benchmarks/results/told_or_not.json.
+"""The picture of README and docs/results/told-or-not.md, from results/benchmarks/told_or_not.json.
 
 python -m benchmarks.pictures.told   # writes docs/images/told-or-not.png
 """

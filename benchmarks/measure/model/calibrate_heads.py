@@ -6,7 +6,7 @@ The heads' probabilities at sampled pixels of the images at nine scales, told no
 `maths.fusion.calibrated`.  The temperature of a head minimises its own cross-entropy; prior and sharpness are those of
 a few candidates with the surest gain in IoU over P_Ens.  What that is worth is measured by leaving one image out after
 the other, beside the paper's three: an image is fused as the others say.
-Writes benchmarks/results/calibrate_heads.json, and with `--write` the calibration into the card of the model.
+Writes results/benchmarks/calibrate_heads.json, and with `--write` the calibration into the card of the model.
 """
 
 from __future__ import annotations

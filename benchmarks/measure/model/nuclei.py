@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from benchmarks.measure.model.training_runs import keep
-from benchmarks.record import ROOT
+from benchmarks.record import RESULTS
 from seunet.data.manifest import read_manifest
 from seunet.evaluation.report_folder import read_report
 from seunet.maths.fusion import FUSIONS
@@ -36,7 +36,7 @@ from seunet.storage.atomic import atomic_path
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.make_model import card_of, model_of
 
-KEPT = ROOT / "docs" / "results" / "nuclei"
+KEPT = RESULTS / "nuclei"
 STAGES = (KEPT / "first-stage", KEPT / "second-stage")
 SHIPPED = BUILT_IN / "nuclei"
 TOLERANCE = 0.005
@@ -91,7 +91,7 @@ def kept(name: str) -> dict[str, Any]:
 
 
 def keep_report(folder: Path, name: str) -> None:
-    """Copy what `seunet evaluate` left to docs/results/nuclei."""
+    """Copy what `seunet evaluate` left to results/nuclei."""
     read_report(folder / "evaluation.json", "evaluation")
     with atomic_path(KEPT / f"{name}.json") as part:
         shutil.copyfile(folder / "evaluation.json", part)
@@ -103,7 +103,7 @@ def export(run: Path, folder: Path) -> None:
 
 
 def ship(run: Path, held_out: Path) -> None:
-    """Copy report and logs to docs/results/nuclei, and the weights with their card into the package."""
+    """Copy report and logs to results/nuclei, and the weights with their card into the package."""
     first_stage = Path(yaml.safe_load((run / "config.yaml").read_text())["start"]).parent
     for stage, place in zip((first_stage, run), STAGES, strict=True):
         keep(stage, place)

@@ -1,4 +1,4 @@
-"""The logs of published runs, kept in docs/results/training, and their picture.
+"""The logs of published runs, kept in results/training, and their picture.
 
 python -m benchmarks.measure.model.training_runs RUN=TITLE ...   # copy config and logs of finished runs there, and draw
 python -m benchmarks.measure.model.training_runs                 # draw again from what is there
@@ -13,13 +13,13 @@ from typing import Any
 
 import yaml
 
-from benchmarks.record import ROOT
+from benchmarks.record import RESULTS, ROOT
 from seunet.errors import InputError
 from seunet.evaluation.figures.training import training_curves
 from seunet.storage.atomic import atomic_path, write_text
 from seunet.storage.jsonl import rows
 
-KEPT = ROOT / "docs" / "results" / "training"
+KEPT = RESULTS / "training"
 PICTURE = ROOT / "docs" / "images" / "training-monuseg-cpu.png"
 LOGS = ("log.jsonl", "clock.jsonl")
 

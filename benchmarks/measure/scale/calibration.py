@@ -5,7 +5,7 @@
 Whole images: those of the training split by templates and limits that never saw their organ, those of the test split by
 the shipped templates, with limits from left-out organs (as shipped) and from left-out patients.  Nothing is chosen
 here.
-Writes benchmarks/results/scale_calibration.json.
+Writes results/benchmarks/scale_calibration.json.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.measure.scale.conflict PREPARED [--cache FOLDER]
 
 Training images only, each read by an estimator that was fitted, limits and all, without its patient (and, for the
-coverage, without its organ).  Writes benchmarks/results/scale_conflict.json.
+coverage, without its organ).  Writes results/benchmarks/scale_conflict.json.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.measure.scale.cost IMAGE... -o OUT
 
 IMAGE is segmented as a user would, into OUT; the slides of the second part are made as they are read.  Writes
-benchmarks/results/scale_cost.json.
+results/benchmarks/scale_cost.json.
 """
 
 from __future__ import annotations

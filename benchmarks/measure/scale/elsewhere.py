@@ -3,7 +3,7 @@
     python -m benchmarks.measure.scale.elsewhere PREPARED
 
 Every patch of BCSS at eight scales.  The slides are 40×, the training resolution, but for one.  Writes
-benchmarks/results/scale_elsewhere.json.
+results/benchmarks/scale_elsewhere.json.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.measure.scale.estimate PREPARED [--slide FILE.svs] [--split test]
 
 Whole test images at the paper's 17 scales, the same less sharp and in other stains, images of other things, a
-stain never seen, and the time it takes.  Writes benchmarks/results/scale_estimate.json and
+stain never seen, and the time it takes.  Writes results/benchmarks/scale_estimate.json and
 docs/images/scale-estimate.png.
 """
 

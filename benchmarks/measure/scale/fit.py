@@ -5,7 +5,7 @@
 
 Only the training split is read.  Limits and intervals come from images that were left out, organ by organ: an image
 of a user is of other tissue, from another laboratory.
-Writes scale.safetensors and scale.json, and benchmarks/results/fit_scale.json with what leaving out gave.
+Writes scale.safetensors and scale.json, and results/benchmarks/fit_scale.json with what leaving out gave.
 With `--without` it makes an estimator that never saw some images, to be measured on those, and no results.
 """
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.record import RESULTS, ROOT, commit, write_results
+from benchmarks.record import MEASURED, ROOT, commit, write_results
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.objects import objects
@@ -52,12 +52,12 @@ class Tiles:
 
 
 def main() -> None:
-    """Measure what was asked for and write benchmarks/results/objects.json."""
+    """Measure what was asked for and write results/benchmarks/objects.json."""
     if sys.argv[1:2] == ["child"]:
         print(json.dumps(CHILDREN[sys.argv[2]](int(sys.argv[3]))))
         return
     asked = sys.argv[1:] or PARTS
-    kept = RESULTS / "objects.json"
+    kept = MEASURED / "objects.json"
     last = json.loads(kept.read_text()) if kept.is_file() else {}
     same = last.get("commit") == commit()
     figures: dict[str, Any] = {part: last[part] for part in PARTS if same and part in last}

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from benchmarks.record import RESULTS, commit, write_results
+from benchmarks.record import MEASURED, commit, write_results
 from benchmarks.watching import Ran, run_seunet
 from seunet.models.files import load, weights_sha256
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
@@ -43,7 +43,7 @@ MOST_MIB, MOST_GROWTH_MIB = 2048, 200
 
 
 def main() -> None:
-    """Measure what is asked for and write benchmarks/results/slides.json."""
+    """Measure what is asked for and write results/benchmarks/slides.json."""
     asked = parsed()
     figures = {"weights": weights(asked.model), **kept(asked.model)}
     if asked.made or not asked.slide:
@@ -77,7 +77,7 @@ def weights(model: str) -> str:
 
 def kept(model: str) -> dict[str, Any]:
     """What still holds of the last run."""
-    path = RESULTS / "slides.json"
+    path = MEASURED / "slides.json"
     last = json.loads(path.read_text()) if path.is_file() else {}
     if last.get("commit") != commit() or last.get("weights") != weights(model):
         return {}

@@ -33,7 +33,7 @@ Instances = NDArray[np.int64]
 
 
 def main() -> None:
-    """Measure and write benchmarks/results/splitting.json."""
+    """Measure and write results/benchmarks/splitting.json."""
     data = real_data()
     if data is None:
         sys.exit("no real data: set SEUNET_DATA or put it in ../shared/data")

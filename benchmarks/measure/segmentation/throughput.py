@@ -38,7 +38,7 @@ AIM = 4.0
 
 
 def main() -> None:
-    """Measure every size and write benchmarks/results/throughput.json."""
+    """Measure every size and write results/benchmarks/throughput.json."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.measure.segmentation.throughput")
     parser.add_argument("--side", type=int, action="append")
     parser.add_argument("--rounds", type=int, default=ROUNDS)

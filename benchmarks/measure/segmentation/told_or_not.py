@@ -1,11 +1,11 @@
 r"""What is lost when nobody says the magnification: blind, estimated from the pixels, told; and a plain UNet likewise.
 
     python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --unet RUN [--tiles 500,500,4]
-    python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --split train --images NAMES --estimator FOLDER
+    python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --split train --images NAMES --estimator DIR
 
 The second on held-out training images, with an estimator that never saw them (`measure.scale.fit --without`).
 Each model is evaluated into a folder of OUT, and an interrupted command goes on.  Writes the section of the split in
-benchmarks/results/told_or_not.json, and keeps the log of the UNet's RUN.
+results/benchmarks/told_or_not.json, and keeps the log of the UNet's RUN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.measure.model.training_runs import keep
-from benchmarks.record import RESULTS, ROOT, commit, write_results
+from benchmarks.record import MEASURED, RESULTS, commit, write_results
 from seunet.cli.evaluate import names, tile_sizes
 from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
@@ -31,7 +31,7 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.files import load_estimator
 
 NAME = "told_or_not"
-UNET_RUN = ROOT / "docs" / "results" / "told-or-not" / "unet-second-stage"
+UNET_RUN = RESULTS / "told-or-not" / "unet-second-stage"
 SEUNET_WAYS = ("blind", "known", "estimated")
 UNET_WAYS = ("blind", "known", "estimated")
 TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
@@ -94,7 +94,7 @@ def section(
 
 def sections() -> dict[str, Any]:
     """What was written before, by split."""
-    path = RESULTS / f"{NAME}.json"
+    path = MEASURED / f"{NAME}.json"
     found: dict[str, Any] = json.loads(path.read_text())["splits"] if path.is_file() else {}
     return found
 

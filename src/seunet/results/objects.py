@@ -24,7 +24,7 @@ MAX_OPEN_RUNS: Final = 2_000_000
 
 NECK: Final = 0.85
 SLACK_PX: Final = 1.0
-"""Chosen on the training images of MoNuSeg (benchmarks/results/splitting.json)."""
+"""Chosen on the training images of MoNuSeg (results/benchmarks/splitting.json)."""
 MAX_SPLIT_PX: Final = 1 << 22
 """Objects with a larger bounding box are no cluster of nuclei and stay whole."""
 
