@@ -1,4 +1,4 @@
-"""The filters of Appendix C, the matrices of Appendix D and their picture."""
+"""The filters of Appendix B, the matrices of Appendix C and their picture."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ import torch
 
 import seunet
 from seunet.errors import InputError
+from seunet.layers import SteerableConv2d
+from seunet.maths.sesn import TRUNCATED_ORDERS
 from seunet.models.seunet import SEUNet
 
 SMALL: dict[str, Any] = {"widths": (10, 20, 40)}
@@ -183,3 +185,15 @@ def test_wrong_names_options_and_images_get_one_clear_line(call: Any, text: str)
     with pytest.raises(InputError, match=text) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_sesn_has_the_basis_of_the_released_code_on_request() -> None:
+    grid, truncated = (seunet.create_model("sesn", widths=(10, 20), basis=basis) for basis in ("grid", "truncated"))
+    truncated.load_state_dict(grid.state_dict())
+    image = torch.rand(1, 3, 24, 24)
+    assert sum(p.numel() for p in grid.parameters()) == sum(p.numel() for p in truncated.parameters())
+    assert not torch.allclose(grid(image), truncated(image))
+    layer = next(module for module in truncated.modules() if isinstance(module, SteerableConv2d))
+    assert layer.orders == TRUNCATED_ORDERS
+    with pytest.raises(InputError, match="`basis` \\(='b'\\)"):
+        seunet.create_model("sesn", basis="b")

@@ -1,4 +1,4 @@
-"""How far Φ′(S_s f) = S_s Φ(f) is from true (paper eq. 2, section 4.2 and Appendix D)."""
+"""How far Φ′(S_s f) = S_s Φ(f) is from true (paper eq. 2, section 4.2 and Appendix C)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def interior(features: Tensor, margin: float) -> Tensor:
 
 
 def error_matrix(before: FeatureMap, after: FeatureMap, images: Tensor, scale: float, margin: float = 0.0) -> Tensor:
-    """Δ_{s,k,k′} = ‖S_s Φ_k(f) − Φ′_k′(S_s f)‖² / ‖S_s Φ_k(f)‖² for all pairs of scales: [γ, γ] (Appendix D).
+    """Δ_{s,k,k′} = ‖S_s Φ_k(f) − Φ′_k′(S_s f)‖² / ‖S_s Φ_k(f)‖² for all pairs of scales: [γ, γ] (Appendix C).
 
     Row k is the scale on the original image, column k′ the one on the rescaled image.
     """

@@ -1,4 +1,4 @@
-"""Δ_s of a trained model on a data set (paper eq. 10, table 2), for every pair of scales (Appendix D)."""
+"""Δ_s of a trained model on a data set (paper eq. 10, table 2), for every pair of scales (Appendix C)."""
 
 from __future__ import annotations
 

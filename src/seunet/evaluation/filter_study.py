@@ -17,10 +17,10 @@ from seunet.maths.gaussian import half_taps
 from seunet.maths.sigma import equal_range
 
 APPENDIX_SIGMAS: Final = equal_range(0.25, 2.75, 5)
-"""Intervals whose midpoints are the σ of Appendix C: 0.5, 1, 1.5, 2, 2.5."""
+"""Intervals whose midpoints are the σ of Appendix B: 0.5, 1, 1.5, 2, 2.5."""
 
 APPENDIX_SCALES: Final = (0.25, 0.3, 0.35, 0.42, 0.5, 0.59, 0.71, 0.84, 1.19, 1.41, 1.68, 2.0, 2.38, 2.83, 3.36, 4.0)
-"""The s of Appendix D: steps of 2^¼ without s = 1."""
+"""The s of Appendix C: steps of 2^¼ without s = 1."""
 
 
 TOLD_SCALES: Final = (0.5, 2.0)
@@ -61,7 +61,7 @@ class FilterStudy:
 
 
 def random_filter_layer(seed: int = 0) -> GaussianConv2d:
-    """F_k = Σ_{i+j ≤ 1} α_ij G^ij(σ_k) with α ~ N(0, 1) from `seed`, shared by the five σ (Appendix C).
+    """F_k = Σ_{i+j ≤ 1} α_ij G^ij(σ_k) with α ~ N(0, 1) from `seed`, shared by the five σ (Appendix B).
 
     N = 1 is the order of the paper's experiments.  Which pair matches best depends on α at the ends of the range: on
     the demo's image seeds 0 to 5 all find the ratio s at s = 0.5 and 2, but only three at 0.25 and four at 4.  At
@@ -98,7 +98,7 @@ def standardised_grey(image: Tensor) -> Tensor:
 
 
 def filter_study(image: Tensor, scales: Sequence[float] = APPENDIX_SCALES, seed: int = 0) -> FilterStudy:
-    """The filters of Appendix C, and Δ_{s,k,k′} = ‖S_s(F_k ⋆ f) − F_k′ ⋆ S_s f‖² / ‖S_s(F_k ⋆ f)‖² of Appendix D."""
+    """The filters of Appendix B, and Δ_{s,k,k′} = ‖S_s(F_k ⋆ f) − F_k′ ⋆ S_s f‖² / ‖S_s(F_k ⋆ f)‖² of Appendix C."""
     layer, grey = random_filter_layer(seed), standardised_grey(image)
     sigmas = tuple(layer.sigmas().tolist())
     matches = tuple(ScaleMatch(scale, sigmas, error_matrix(layer, layer, grey, scale)) for scale in scales)

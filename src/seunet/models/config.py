@@ -71,6 +71,13 @@ class ScaleListConfig(ModelConfig):
             raise ValueError(f"`widths` (={list(self.widths)}) must be divisible by the {len(self.scales)} `scales`")
 
 
+class SteerableConfig(ScaleListConfig):
+    """SESN: which nine Hermite functions its filters are made of (`maths.sesn`)."""
+
+    basis: Literal["grid", "truncated"] = "grid"
+    """`grid`: orders 0 to 2 on either axis, total order up to 4.  `truncated`: the released code's nine for order 4."""
+
+
 Config = TypeVar("Config", bound=ModelConfig)
 
 

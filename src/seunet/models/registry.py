@@ -12,7 +12,8 @@ from torch.nn.functional import conv2d
 
 from seunet.errors import unknown_name
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
-from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, validated
+from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
+from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, SteerableConfig, validated
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 
@@ -47,7 +48,12 @@ def _plain_unet(config: PlainConfig) -> ScaleUNet:
     )
 
 
-def _projected(convolution: type[SteerableConv2d] | type[DiscreteScaleConv2d], config: ScaleListConfig) -> ScaleUNet:
+def _sesn(config: SteerableConfig) -> ScaleUNet:
+    orders = {"grid": GRID_ORDERS, "truncated": TRUNCATED_ORDERS}[config.basis]
+    return _projected(partial(SteerableConv2d, orders=orders), config)
+
+
+def _projected(convolution: Callable[..., nn.Module], config: ScaleListConfig) -> ScaleUNet:
     """SESN and DISCO: shared weights and norm over the scales, the maximum over them before the head."""
     return ScaleUNet(
         lambda in_channels, out_channels, block, lifting: convolution(
@@ -85,7 +91,7 @@ _RECIPES: Final[dict[str, Recipe]] = {
         SEUNet,
     ),
     "unet": Recipe(PlainConfig, {"paper": {}}, _plain_unet),
-    "sesn": Recipe(ScaleListConfig, {"paper": {}}, partial(_projected, SteerableConv2d)),
+    "sesn": Recipe(SteerableConfig, {"paper": {}}, _sesn),
     "disco": Recipe(ScaleListConfig, {"paper": {}}, partial(_projected, DiscreteScaleConv2d)),
     # N-Jet (Pintea et al.): one free σ a layer, no scale axis.
     "njet": Recipe(GaussianConfig, {"paper": {"scales": 1, "sigma": "free_from_one"}}, SEUNet),

@@ -1,4 +1,4 @@
-"""The γ×γ matrices of an equivariance report as heat maps (the paper's Appendix D, for a whole network)."""
+"""The γ×γ matrices of an equivariance report as heat maps (the paper's Appendix C, for a whole network)."""
 
 from __future__ import annotations
 

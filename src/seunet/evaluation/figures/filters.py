@@ -1,4 +1,4 @@
-"""One picture of a `FilterStudy`: the filters of the paper's Appendix C above the error matrices of Appendix D.
+"""One picture of a `FilterStudy`: the filters of the paper's Appendix B above the error matrices of Appendix C.
 
 matplotlib is imported inside the functions and used without pyplot: importing this file loads no plotting library, and
 drawing touches no global state.

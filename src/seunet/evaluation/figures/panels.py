@@ -1,4 +1,4 @@
-"""One window at several scales with truth and predictions (the paper's Appendix E)."""
+"""One window at several scales with truth and predictions (the paper's Appendix D)."""
 
 from __future__ import annotations
 

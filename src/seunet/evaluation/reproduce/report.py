@@ -246,7 +246,7 @@ def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Pa
         )
         if reports[0]["model"]["heads"] > 1:
             path = figures / f"equivariance-{slug(name)}.png"
-            caption = f"{name}: error between every two heads at several scales (Appendix D)."
+            caption = f"{name}: error between every two heads at several scales (Appendix C)."
             pictures.append(Picture(path, caption, partial(errors_figure, reports[0], VARIANTS[0])))
     header = [
         "system",
