@@ -15,7 +15,7 @@ from PIL import Image
 from seunet.segmentation.cluster import over_cluster
 from seunet.segmentation.inputs import find_inputs
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import Outcome
+from seunet.segmentation.segment_file import FileResult
 from seunet.segmentation.segment_many import one_after_the_other
 from support.slides import make_slide
 from tests.cli.test_segment import result_bytes
@@ -72,7 +72,7 @@ def test_two_workers_one_of_them_killed_give_the_bytes_of_one_process(choices: C
     killer.join()
     assert len(killed) == 1, "the worker at the slide was killed in the middle of it"
     assert sorted(spread) == sorted(alone)
-    done = [one.name for one in spread if isinstance(one, Outcome)]
+    done = [one.name for one in spread if isinstance(one, FileResult)]
     assert sorted(done) == ["b", "c", "slide"]
     for name in done:
         assert result_bytes(tmp_path / "spread" / name) == result_bytes(tmp_path / "alone" / name)

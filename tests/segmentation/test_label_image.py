@@ -15,16 +15,17 @@ import torch
 
 from seunet.errors import InputError, RegionError, StorageError
 from seunet.images.image import ArrayImage, RgbArray
-from seunet.maths.spans import Span
+from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
-from seunet.segmentation.label_image import NOT_ANALYSED, Labelled, Settings, label_image
+from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.ledger import LEDGER
-from seunet.segmentation.magnification import Plan
+from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from tests.support.networks import calm_model, picture
 
-AS_IS = Plan(0, 1.0, 1.0, None, 1.0, "")
-SMALL = Settings(tile_px=48, probabilities=True)
+AS_IS = ReadingPlan(0, 1.0, 1.0, None, 1.0, "")
+SMALL = LabelSettings(tile_px=48, probabilities=True)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_tiles_threads_and_reading_ahead_change_no_byte(
     results = []
     for number, (tile_px, threads, ahead) in enumerate([(None, 1, 1), (50, 2, 8), (64, 1, 3)]):
         torch.set_num_threads(threads)
-        settings = Settings(tile_px=tile_px, probabilities=True, read_ahead=ahead)
+        settings = LabelSettings(tile_px=tile_px, probabilities=True, read_ahead=ahead)
         label_image(ArrayImage(pixels), network, AS_IS, tmp_path / str(number), settings)
         results.append(files(tmp_path / str(number)))
     assert results[0] == results[1] == results[2]
@@ -154,12 +155,14 @@ def test_a_changed_setting_starts_afresh_and_says_so(
     tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray
 ) -> None:
     label_image(ArrayImage(pixels), network, AS_IS, tmp_path, SMALL)
-    found = label_image(ArrayImage(pixels), network, AS_IS, tmp_path, Settings(tile_px=64))
+    found = label_image(ArrayImage(pixels), network, AS_IS, tmp_path, LabelSettings(tile_px=64))
     assert found.tiles_before == 0
     assert len(found.notes) == 1
     assert found.notes[0].endswith("starts afresh; not as in the earlier run: settings, tile")
     assert set(files(tmp_path)) == {"heads.u8", "labels.u8"}
-    other = label_image(ArrayImage(pixels), network, AS_IS, tmp_path, Settings(tile_px=64), identity={"modified": 7})
+    other = label_image(
+        ArrayImage(pixels), network, AS_IS, tmp_path, LabelSettings(tile_px=64), identity={"modified": 7}
+    )
     assert other.notes[0].endswith("earlier run: image")
     (tmp_path / LEDGER).write_text("nonsense\n")
     assert "cannot be read" in label_image(ArrayImage(pixels), network, AS_IS, tmp_path, SMALL).notes[0]
@@ -181,7 +184,7 @@ def test_a_damaged_part_is_marked_and_listed_and_the_rest_is_done(tmp_path: Path
     wide = picture(70, 560)
     results = []
     for number, tile_px in enumerate((64, 200)):
-        settings = Settings(tile_px=tile_px, probabilities=True)
+        settings = LabelSettings(tile_px=tile_px, probabilities=True)
         found = label_image(Torn(wide), network, AS_IS, tmp_path / str(number), settings)
         marked = labels_of(found) == NOT_ANALYSED
         assert marked[:, 256:512].all()
@@ -194,7 +197,7 @@ def test_a_damaged_part_is_marked_and_listed_and_the_rest_is_done(tmp_path: Path
         results.append(files(tmp_path / str(number)))
     assert results[0] == results[1]
     with pytest.raises(InputError, match="tile at \\(300, 40\\) is damaged"):
-        label_image(Torn(wide), network, AS_IS, tmp_path / "strict", Settings(tile_px=64, strict=True))
+        label_image(Torn(wide), network, AS_IS, tmp_path / "strict", LabelSettings(tile_px=64, strict=True))
 
 
 def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
@@ -202,7 +205,9 @@ def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
 ) -> None:
     torn = Torn(picture(50, 300))
     torn.columns = (100, 290)
-    found = label_image(torn, network, Plan(0, 1.5, 1.0, None, 1 / 1.5, ""), tmp_path, Settings(tissue=False))
+    found = label_image(
+        torn, network, ReadingPlan(0, 1.5, 1.0, None, 1 / 1.5, ""), tmp_path, LabelSettings(tissue=False)
+    )
     # Enlarged pixels at the border of two damaged cells are made of both.
     assert sum(gap.rows.length * gap.columns.length for gap in found.gaps) > 75 * 450
     assert (found.pixels_unread, sum(found.pixels_by_class)) == (75 * 450, 0)
@@ -212,14 +217,14 @@ def test_what_could_not_be_read_is_counted_once_where_two_gaps_overlap(
 def test_glass_is_not_looked_at_and_has_its_own_label(
     tmp_path: Path, network: HeadwiseNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seunet.images.tissue.SMALL_PX", 1000)
+    monkeypatch.setattr("seunet.images.overview.SMALL_PX", 1000)
     slide = np.full((400, 600, 3), 244, dtype=np.uint8)
     slide[70:180, 330:460] = picture(110, 130)
     whole = (Span(0, 400), Span(0, 600))
     expected = network.predict(slide, whole, whole, (400, 600))
     results = []
     for number, tile_px in enumerate((100, 300)):
-        settings = Settings(tile_px=tile_px, probabilities=True, background=1)
+        settings = LabelSettings(tile_px=tile_px, probabilities=True, background=1)
         found = label_image(ArrayImage(slide), network, AS_IS, tmp_path / str(number), settings)
         assert found.tissue_share < 0.4
         labels = labels_of(found)
@@ -230,17 +235,17 @@ def test_glass_is_not_looked_at_and_has_its_own_label(
         lines = (tmp_path / str(number) / LEDGER).read_text().splitlines()
         assert all(json.loads(line)["rows"][1] <= 256 for line in lines[1:])
     assert results[0] == results[1]
-    empty = label_image(ArrayImage(np.full_like(slide, 244)), network, AS_IS, tmp_path / "empty", Settings())
+    empty = label_image(ArrayImage(np.full_like(slide, 244)), network, AS_IS, tmp_path / "empty", LabelSettings())
     assert (empty.tiles, empty.tissue_share, empty.pixels_by_class, empty.pixels_by_head) == (0, 0, (0, 0), (0,) * 5)
-    everything = label_image(ArrayImage(slide), network, AS_IS, tmp_path / "all", Settings(tissue=False))
+    everything = label_image(ArrayImage(slide), network, AS_IS, tmp_path / "all", LabelSettings(tissue=False))
     assert sum(everything.pixels_by_class) == 400 * 600
 
 
 def test_the_working_raster_is_what_is_labelled(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
-    halved = Plan(0, 0.5, 1.0, 2.0, 2.0, "")
-    one = label_image(ArrayImage(pixels), network, halved, tmp_path / "1", Settings(tile_px=20))
+    halved = ReadingPlan(0, 0.5, 1.0, 2.0, 2.0, "")
+    one = label_image(ArrayImage(pixels), network, halved, tmp_path / "1", LabelSettings(tile_px=20))
     assert one.size == (55, 66)
-    label_image(ArrayImage(pixels), network, halved, tmp_path / "2", Settings())
+    label_image(ArrayImage(pixels), network, halved, tmp_path / "2", LabelSettings())
     assert files(tmp_path / "1") == files(tmp_path / "2")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seunet.errors import InputError
 from seunet.images.image import Level, Mpp
 from seunet.models.heads_to_use import NO_RANGE
-from seunet.segmentation.magnification import plan
+from seunet.segmentation.scale_choice import plan
 from seunet.segmentation.scale_plan import MAX_ENLARGEMENT
 
 PYRAMID = (Level(40000, 30000, 1.0), Level(10000, 7500, 4.0), Level(2500, 1875, 16.0))

@@ -63,7 +63,7 @@ def test_a_model_without_sigma_is_given_its_training_scale() -> None:
 
 
 def test_glass_is_left_out_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seunet.images.tissue.SMALL_PX", 1000)
+    monkeypatch.setattr("seunet.images.overview.SMALL_PX", 1000)
     pixels = np.full((300, 300, 3), 244, dtype=np.uint8)
     pixels[:50, :50] = picture(50, 50) // 2
     result = seunet.segment(pixels, calm_model(widths=(5, 5)), tissue=True)

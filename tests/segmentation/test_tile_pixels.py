@@ -7,14 +7,14 @@ from torch.nn.functional import interpolate
 
 from seunet.errors import RegionError
 from seunet.images.image import ArrayImage, RgbArray
-from seunet.maths.spans import Span
-from seunet.segmentation.magnification import Plan
+from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_pixels import WorkingRaster
 from tests.support.networks import picture
 
 
-def at(resample: float) -> Plan:
-    return Plan(0, resample, 1.0, None, 1 / resample, "")
+def at(resample: float) -> ReadingPlan:
+    return ReadingPlan(0, resample, 1.0, None, 1 / resample, "")
 
 
 class Torn(ArrayImage):

@@ -19,9 +19,9 @@ import torch
 
 import seunet
 from benchmarks.record import write_results
-from seunet.maths.spans import Span
 from seunet.memory import keep_freed_memory
 from seunet.models.seunet import SEUNet
+from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
 
 SLIDE_PX = 40_000

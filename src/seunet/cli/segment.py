@@ -159,9 +159,9 @@ def _use_threads(threads: int | None) -> None:
 
 def _check_model(model: str) -> None:
     """A model that is not there is told once, not for every input."""
-    from seunet.segmentation.segment_file import network
+    from seunet.segmentation.tile_predictor import shared_model
 
-    network(model)
+    shared_model(model)
 
 
 def _announcer(inputs: Inputs, out: Path) -> Any:

@@ -17,11 +17,11 @@ from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.provenance import MPP_TOLERANCE
 from seunet.maths.rescaling import scaled_size
-from seunet.maths.spans import Span
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
+from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_resampling import resample, resampling_taps
 
 RgbArray = NDArray[np.uint8]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from pydantic import ValidationError
@@ -119,6 +120,27 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
     model.card = card
     model.scale_estimator = _scale_estimator(place)
     return model.eval()
+
+
+class TrainedModel(NamedTuple):
+    """A model that is shared by all who ask for it, so nobody may change it, and which weights it has."""
+
+    model: ScaleUNet
+    weights_sha256: str
+
+
+def load_shared(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
+    """As `load`, but once per process for as long as the files stay as they are."""
+    place = model_folder(name_or_folder)
+    files = (path for kind in ("json", "safetensors") for path in place.glob(f"*.{kind}") if path.is_file())
+    states = sorted((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return _shared(place.absolute(), tuple(states))
+
+
+@lru_cache(maxsize=2)
+def _shared(place: Path, _states: tuple[tuple[str, int, int], ...]) -> TrainedModel:
+    model = load(place)
+    return TrainedModel(model, weights_sha256(model))
 
 
 def _scale_estimator(place: Path) -> ScaleEstimator | None:

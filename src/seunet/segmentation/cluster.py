@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seunet.errors import InputError, ResourceError, StorageError
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import Outcome
+from seunet.segmentation.segment_file import FileResult
 from seunet.segmentation.segment_many import Failure, Result, attempt
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _item_text(item: Item) -> str:
 def _result(fields: dict[str, Any]) -> Result:
     if fields.pop("kind") == Failure.__name__:
         return Failure(**fields)
-    return Outcome(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
+    return FileResult(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
 
 
 @contextmanager

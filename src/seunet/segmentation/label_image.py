@@ -7,36 +7,36 @@ planes of probabilities, and a ledger of the tiles that are done.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import RegionError, StorageError
 from seunet.images.image import Image
-from seunet.images.tissue import Tissue, find_tissue
-from seunet.maths.spans import Span
+from seunet.images.overview import Tissue, find_tissue
 from seunet.progress import Progress
+from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
-from seunet.segmentation.conveyor import made_by_thread, used_by_thread
 from seunet.segmentation.ledger import Ledger
-from seunet.segmentation.magnification import Plan
-from seunet.segmentation.tile_pixels import Gap, Region, WorkingRaster
-from seunet.segmentation.tile_predictor import Area, HeadwiseNetwork, Prediction
-from seunet.segmentation.tiling import Tile, checked_tile_px, tiles
-
-NOT_ANALYSED: Final = 255
-"""The label of what could not be read."""
+from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.spans import Span
+from seunet.segmentation.tile_pixels import Gap, WorkingRaster
+from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, TileInput
+from seunet.segmentation.tiling import Tile, cut_to
 
 LABELS, HEADS, PROBABILITIES = "labels.u8", "heads.u8", "probabilities-{}.u8"
 
 
 @dataclass(frozen=True)
-class Settings:
+class LabelSettings:
     """What can be chosen about a run beside the model and the plan."""
 
     tile_px: int | None = None
@@ -98,35 +98,35 @@ class Labelled:
 def label_image(
     image: Image,
     network: HeadwiseNetwork,
-    plan: Plan,
+    plan: ReadingPlan,
     folder: Path,
-    settings: Settings | None = None,
+    settings: LabelSettings | None = None,
     progress: Progress | None = None,
     identity: Mapping[str, Any] | None = None,
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
 
-    Nobody else may write there meanwhile (`holding.held`).
+    Nobody else may write there meanwhile (`storage.output_folder.held`).
 
     `identity` is what else tells this image from another one, e.g. the size and date of its file.
     """
-    settings = settings or Settings()
+    settings = settings or LabelSettings()
     began = time.monotonic()
     raster = WorkingRaster(image, plan)
-    tile_size = network.default_tile if settings.tile_px is None else checked_tile_px(settings.tile_px)
+    every = network.tiles(raster.size, settings.tile_px)
     whole = {
         "image": {"name": image.name, "levels": image.levels, **(identity or {})},
         "network": network.identity(),
         "plan": asdict(plan),
         "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
-        "tile": tile_size,
+        "tile": network.tile_size(settings.tile_px),
     }
     _make(folder)
     with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
         planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
         ledger.begin()
         tissue = find_tissue(image) if settings.tissue else None
-        wanted = _wanted_tiles(raster.size, tile_size, tissue, plan)
+        wanted = _wanted_tiles(every, tissue, plan)
         done = {record["tile"] for record in ledger.finished}
         run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds())
         run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
@@ -145,7 +145,7 @@ def _open_planes(
     folder: Path,
     network: HeadwiseNetwork,
     size: tuple[int, int],
-    settings: Settings,
+    settings: LabelSettings,
     ledger: Ledger,
     stack: ExitStack,
 ) -> dict[str, Plane]:
@@ -171,13 +171,12 @@ def _fill(plane: Plane, value: int) -> None:
         plane.write(top, 0, np.full((rows, plane.width_px), value, dtype=np.uint8))
 
 
-def _wanted_tiles(size: tuple[int, int], tile: tuple[int, int], tissue: Tissue | None, plan: Plan) -> list[Tile]:
+def _wanted_tiles(every: list[Tile], tissue: Tissue | None, plan: ReadingPlan) -> list[Tile]:
     """The tiles with tissue in them, each cut to it."""
-    every = tiles(size, tile)
     if tissue is None:
         return every
-    boxes = ((one, tissue.bounding_box(one.rows, one.columns, plan.downsample)) for one in every)
-    return [Tile(one.number, *box) for one, box in boxes if box is not None]
+    cut = (cut_to(one, tissue.mask(one.rows, one.columns, plan.downsample)) for one in every)
+    return [one for one in cut if one is not None]
 
 
 class _Finished(NamedTuple):
@@ -194,8 +193,8 @@ class _Run:
 
     raster: WorkingRaster
     network: HeadwiseNetwork
-    plan: Plan
-    settings: Settings
+    plan: ReadingPlan
+    settings: LabelSettings
     tissue: Tissue | None
     planes: dict[str, Plane]
     ledger: Ledger
@@ -205,33 +204,47 @@ class _Run:
         """Do the tiles of `todo`, in order."""
         total = sum(tile.pixels for tile in wanted)
         done = total - sum(tile.pixels for tile in todo)
-        with (
-            made_by_thread("reader", self._read, iter(todo), self.settings.read_ahead) as regions,
-            used_by_thread("writer", self._write) as finished,
-        ):
-            for tile, held, region in regions:
-                if progress is not None:
-                    progress(done, total, f"tile {tile.number + 1}")
-                began = time.monotonic()
-                prediction = self.network.predict(region.pixels, held, (tile.rows, tile.columns), self.raster.size)
-                work = self._finished(tile, prediction, region.gaps)
-                self.seconds.network += time.monotonic() - began
-                # Let go of what is large before the next tile is taken.
-                del region, prediction
-                finished(work)
-                del work
-                done += tile.pixels
+        # What is on its way when something fails is still written: it is whole.
+        with ThreadPoolExecutor(1, "seunet-writer") as writer, ThreadPoolExecutor(1, "seunet-reader") as reader:
+            left = iter(todo)
+            reads = deque(reader.submit(self._read, tile) for tile in islice(left, max(1, self.settings.read_ahead)))
+            written: Future[None] | None = None
+            try:
+                while reads:
+                    given = reads.popleft().result()
+                    reads.extend(reader.submit(self._read, tile) for tile in islice(left, 1))
+                    tile = given.tile
+                    if progress is not None:
+                        progress(done, total, f"tile {tile.number + 1}")
+                    work = self._predicted(given)
+                    # Let go of what is large before the next tile is taken.
+                    del given
+                    if written is not None:
+                        written.result()
+                    written = writer.submit(self._write, work)
+                    del work
+                    done += tile.pixels
+                if written is not None:
+                    written.result()
+            finally:
+                reader.shutdown(wait=False, cancel_futures=True)
         if progress is not None:
             progress(done, total, "done")
 
-    def _read(self, tile: Tile) -> tuple[Tile, Area, Region]:
+    def _read(self, tile: Tile) -> TileInput:
         began = time.monotonic()
-        held = self.network.seen((tile.rows, tile.columns), self.raster.size)
-        region = self.raster.read(*held)
-        if region.gaps and self.settings.strict:
-            raise RegionError(region.gaps[0].reason)
+        given = self.network.read(self.raster, tile)
+        if given.part.gaps and self.settings.strict:
+            raise RegionError(given.part.gaps[0].reason)
         self.seconds.reading += time.monotonic() - began
-        return tile, held, region
+        return given
+
+    def _predicted(self, given: TileInput) -> _Finished:
+        began = time.monotonic()
+        prediction = self.network.predict_tile(given, self.raster.size)
+        work = self._finished(given.tile, prediction, given.part.gaps)
+        self.seconds.network += time.monotonic() - began
+        return work
 
     def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
         mine = _inside(gaps, tile)
@@ -314,7 +327,7 @@ def _record(
     }
 
 
-def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, settings: Settings) -> Labelled:
+def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, settings: LabelSettings) -> Labelled:
     records = sorted(run.ledger.finished, key=lambda record: int(record["tile"]))
     classes, heads = (
         tuple(int(sum(column)) for column in zip(*(record[key] for record in records), strict=True))

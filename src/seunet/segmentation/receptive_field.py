@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from seunet.layers import DiscreteScaleConv2d, GaussianConv2d, SteerableConv2d
-from seunet.maths.spans import Span, halved, seen_by_filter, seen_by_pooling, seen_by_upsampling
 from seunet.models.registry import PlainConv2d
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.spans import Span, halved, seen_by_filter, seen_by_pooling, seen_by_upsampling
 
 
 @dataclass(frozen=True)

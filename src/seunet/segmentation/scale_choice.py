@@ -1,4 +1,4 @@
-"""What is known of the scale of an image: what somebody states, what its pixels look like, and which is used.
+"""Which scale an analysis goes by, and at which pixels a model is then run.
 
 `auto`    a stated mpp, compared with the pixels; where there is none, what the pixels look like
 `told`    a stated mpp alone; the pixels are not asked
@@ -7,14 +7,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
-from seunet.images.image import Image, Mpp
+from seunet.errors import InputError, unknown_name
+from seunet.images.image import Image, Level, Mpp
 from seunet.limits import MPP_RANGE
-from seunet.models.heads_to_use import model_mpp
+from seunet.models.heads_to_use import DEFAULT_RANGE, filter_range, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, conflict, unknown
 from seunet.scale.of_slide import estimate_slide
+from seunet.segmentation.scale_plan import Working, is_same, working_pixels
 
 ScaleChoice = Literal["auto", "told", "native"]
 
@@ -34,6 +38,32 @@ class KnownScale(NamedTuple):
     """A sentence, where the stated mpp is not what the pixels look like."""
 
 
+@dataclass(frozen=True)
+class ReadingPlan:
+    """What is read and how the network is set.  All numbers count along the side of a pixel."""
+
+    level: int
+    """The pyramid level that is read."""
+    resample: float
+    """Working pixels in one of that level; 1 leaves the pixels alone."""
+    factor: float
+    """What every σ is multiplied by."""
+    relative_scale: float | None
+    """How many times as large as in training structures are in level 0; None if that is not known."""
+    downsample: float
+    """Level-0 pixels in a working pixel."""
+    reason: str
+    """A sentence."""
+
+
+def checked_choice(scale: str) -> ScaleChoice:
+    """`scale`, if it is one of the three."""
+    known = get_args(ScaleChoice)
+    if scale not in known:
+        raise unknown_name("scale", scale, known)
+    return cast(ScaleChoice, scale)
+
+
 def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") -> KnownScale:
     """The scale of `image` for `model`."""
     if choice != "auto":
@@ -49,7 +79,7 @@ def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") ->
 def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
     if model.scale_estimator is None:
         return None
-    if model_mpp(model) is None:
+    if model.card is None or model.card.mpp is None:
         return unknown("the model does not say at how many µm per pixel it learnt")
     return estimate_slide(image, estimator=model.scale_estimator)
 
@@ -59,6 +89,63 @@ def _as_mpp(found: ScaleEstimate) -> Mpp | None:
         return None
     mpp = min(max(float(f"{found.mpp:.{DIGITS}g}"), MPP_RANGE[0]), MPP_RANGE[1])
     return Mpp(mpp, mpp, "estimated")
+
+
+def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Sequence[Level]) -> ReadingPlan:
+    """The plan for a model by its card; one without σ always sees its training scale."""
+    return plan(mpp, levels, model_mpp(model), filter_range(model))
+
+
+def plan(
+    slide_mpp: Mpp | None,
+    levels: Sequence[Level],
+    model_mpp: float | None,
+    filter_range: tuple[float, float] = DEFAULT_RANGE,
+) -> ReadingPlan:
+    """How a slide of this resolution is given to a model trained at `model_mpp` (`scale_plan`).
+
+    Any resolution is taken as it is, never rounded to that of a level.
+    """
+    if slide_mpp is None or model_mpp is None:
+        whose = "the image's" if slide_mpp is None else "the model's"
+        reason = f"{whose} mpp is not known: the pixels are taken as they are and the heads carry the scale"
+        return ReadingPlan(0, 1.0, 1.0, None, 1.0, reason)
+    for value in slide_mpp[:2]:
+        checked_mpp(value)
+    mpp = slide_mpp.mean
+    scale = checked_mpp(model_mpp) / mpp
+    found = working_pixels(scale, [level.downsample for level in levels], filter_range)
+    source = ", estimated," if slide_mpp.source == "estimated" else ""
+    known = f"{mpp:.4g} µm/px{source} where the model was trained at {model_mpp:.4g}"
+    downsample = levels[found.level].downsample
+    reason = f"{known}: {_how(found, downsample)}"
+    return ReadingPlan(found.level, found.resample, found.factor, scale, downsample / found.resample, reason)
+
+
+def checked_mpp(mpp: float) -> float:
+    """`mpp`, if a light microscope can give it."""
+    lowest, highest = MPP_RANGE
+    if isinstance(mpp, bool) or not isinstance(mpp, int | float) or not lowest <= mpp <= highest:
+        raise InputError(f"mpp {mpp!r}: must be a number of µm per pixel from {lowest:g} to {highest:g}")
+    return float(mpp)
+
+
+def _how(found: Working, downsample: float) -> str:
+    """What is done with the pixels and the filters, in words."""
+    level = "level 0" if found.level == 0 and found.resample > 1 else f"level {found.level} (1/{downsample:.4g})"
+    if found.resample == 1:
+        if found.level > 0:
+            return f"{level} is read as it is, every σ × {found.factor:.4g}"
+        as_they_are = "the pixels and the filters are taken as they are"
+        return as_they_are if found.factor == 1 else f"the pixels are left alone, every σ × {found.factor:.4g}"
+    if found.resample < 1:
+        return f"{level} is shrunk × {found.resample:.4g} to the training scale"
+    enlarged = f"{level} is enlarged × {found.resample:.4g}"
+    if found.factor != 1:
+        return f"{enlarged}, every σ × {found.factor:.4g}"
+    if is_same(found.reached, 1):
+        return f"{enlarged} to the training scale"
+    return f"{enlarged} and structures are still × {found.reached:.2g}: expect little"
 
 
 def scale_facts(scale: KnownScale) -> dict[str, Any]:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Final, cast, get_args
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError
 from seunet.images.image import ArrayImage, Mpp, RgbArray
-from seunet.images.tissue import find_tissue
+from seunet.images.overview import find_tissue
 from seunet.limits import MAX_IMAGE_PIXELS
 from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
-from seunet.models.files import load
-from seunet.models.heads_to_use import filter_range, fusion_of, model_mpp, only_head
-from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.segmentation.magnification import Plan, checked_mpp, plan
-from seunet.segmentation.scale_choice import KnownScale, ScaleChoice, known_scale
+from seunet.segmentation.scale_choice import (
+    KnownScale,
+    ReadingPlan,
+    ScaleChoice,
+    checked_choice,
+    checked_mpp,
+    known_scale,
+    plan_for,
+)
 from seunet.segmentation.tile_pixels import WorkingRaster
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from seunet.segmentation.tiling import checked_tile_px, tiles
+from seunet.segmentation.tile_predictor import predictor_for, shared_model, shared_predictor_for
 
 BACKGROUND: Final = 0
 
@@ -41,7 +44,7 @@ class Segmentation:
     """[height, width]: p_max − p_second of the most confident head."""
     heads: NDArray[np.uint8]
     """[height, width]: which head that is, from the finest (0)."""
-    plan: Plan
+    plan: ReadingPlan
     """At which pixels the network was run, and why."""
     scale: KnownScale
     """What is known of the scale, and from where."""
@@ -83,18 +86,19 @@ def segment(
     """
     pixels = checked_pixels(image)
     source = ArrayImage(pixels, None if mpp is None else Mpp(checked_mpp(mpp), checked_mpp(mpp), "user"))
-    network_model = model if isinstance(model, ScaleUNet) else load(model)
-    known = known_scale(source, network_model, checked_choice(scale))
-    chosen = plan_for(network_model, known.used, source.levels)
-    network = network_for(network_model, chosen, fusion)
+    own = isinstance(model, ScaleUNet)
+    used = model if isinstance(model, ScaleUNet) else shared_model(model).model
+    known = known_scale(source, used, checked_choice(scale))
+    chosen = plan_for(used, known.used, source.levels)
+    # A model of the caller's may change from call to call.
+    make = predictor_for if own else shared_predictor_for
+    network = make(used, chosen.factor, chosen.relative_scale is not None, fusion)
     raster = WorkingRaster(source, chosen)
     probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
     confidence = np.empty(raster.size, dtype=np.float32)
     heads = np.empty(raster.size, dtype=np.uint8)
-    for tile in tiles(raster.size, network.default_tile if tile_px is None else checked_tile_px(tile_px)):
-        core = tile.rows, tile.columns
-        held = network.seen(core, raster.size)
-        found = network.predict(raster.read(*held).pixels, held, core, raster.size)
+    for tile in network.tiles(raster.size, tile_px):
+        found = network.predict_tile(network.read(raster, tile), raster.size)
         place = slice(*tile.rows), slice(*tile.columns)
         probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
         heads[place] = found.heads + np.uint8(network.only_head or 0)
@@ -106,30 +110,6 @@ def segment(
         confidence[mask], heads[mask] = 0, 0
     labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
     return Segmentation(labels, probabilities, confidence, heads, chosen, known)
-
-
-def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Any) -> Plan:
-    """The plan for a model by its card; one without σ always sees its training scale."""
-    return plan(mpp, levels, model_mpp(model), filter_range(model))
-
-
-def network_for(model: ScaleUNet, chosen: Plan, fusion: str = "auto", overlap_px: int | None = None) -> HeadwiseNetwork:
-    """The network that a plan asks for."""
-    if chosen.factor != 1:
-        if not isinstance(model, SEUNet):
-            raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
-        model = model.at_scale(chosen.factor)
-    scale_known = chosen.relative_scale is not None
-    how = fusion_of(model, fusion, scale_known)
-    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
-
-
-def checked_choice(scale: str) -> ScaleChoice:
-    """`scale`, if it is one of the three."""
-    known = get_args(ScaleChoice)
-    if scale not in known:
-        raise unknown_name("scale", scale, known)
-    return cast(ScaleChoice, scale)
 
 
 def checked_pixels(image: NDArray[Any]) -> RgbArray:
@@ -152,8 +132,7 @@ def _glass(source: ArrayImage) -> NDArray[np.bool_] | None:
     found = find_tissue(source)
     if found is None:
         return None
-    (whole,) = tiles((source.levels[0].height_px, source.levels[0].width_px), (2**31, 2**31))
-    return ~found.mask(whole.rows, whole.columns, 1.0)
+    return ~found.mask((0, source.levels[0].height_px), (0, source.levels[0].width_px), 1.0)
 
 
 def _own_pixels(

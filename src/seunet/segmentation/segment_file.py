@@ -13,47 +13,39 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import seunet
 from seunet.errors import InputError
-from seunet.images.describe import describe
 from seunet.images.image import Image
 from seunet.images.overview import thumbnail
 from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
-from seunet.models.files import load, weights_sha256
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
 from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
 from seunet.results.heads_map import write_heads
-from seunet.results.objects import Tally
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.label_image import Labelled, Settings, label_image
-from seunet.segmentation.magnification import Plan
+from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.options import Choices
-from seunet.segmentation.scale_choice import KnownScale, known_scale, scale_facts, scale_lines
-from seunet.segmentation.segment_array import network_for, plan_for
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale, skipped_pixels
+from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
+from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
 from seunet.storage.output_folder import held
 
-FORMAT: Final = "seunet-run/1"
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
 HEADS_NAME: Final = "heads.png"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
-LINES_SHOWN: Final = 5
 
 
-class Outcome(NamedTuple):
+class FileResult(NamedTuple):
     """What became of one input."""
 
     name: str
@@ -65,26 +57,10 @@ class Outcome(NamedTuple):
     """Its row in summary.csv."""
 
 
-class Network(NamedTuple):
-    """A model and which weights they are."""
-
-    model: ScaleUNet
-    sha256: str
-
-
-@cache
-def network(name_or_folder: str) -> Network:
-    """Loaded once a process."""
-    model = load(name_or_folder)
-    if model.in_channels != 3:
-        raise InputError(f"{name_or_folder}: takes {model.in_channels} channels; segmenting needs a model of RGB")
-    return Network(model, weights_sha256(model))
-
-
-def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | None = None) -> Outcome:
+def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | None = None) -> FileResult:
     """Analyse one image into OUT/NAME; what is complete is left alone, what was begun goes on."""
     started = time.monotonic()
-    chosen = network(choices.model)
+    chosen = shared_model(choices.model)
     folder = out / item.name
     with held(folder), closing(open_guarded(item.path, item.mpp if item.mpp is not None else choices.mpp)) as image:
         opened = time.monotonic()
@@ -96,10 +72,10 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
             forget(folder)
         before = finished(folder, identity)
         if before is not None:
-            return Outcome(item.name, "before", (), before["summary"])
+            return FileResult(item.name, "before", (), before["summary"])
         sweep(folder)
         document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
-        _note_scale(document, scale)
+        note_scale(document, scale)
         document["clock"]["seconds_by_part"]["scale"] = round(estimated - opened, 2)
         document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -110,27 +86,10 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
             *gap_lines(found, image.name, plan.downsample),
             *document["notes"],
         )
-    return Outcome(item.name, "part" if found.gaps else "done", lines, document["summary"])
+    return FileResult(item.name, "part" if found.gaps else "done", lines, document["summary"])
 
 
-def _note_scale(document: dict[str, Any], scale: KnownScale) -> None:
-    """The scale in run.json and, in short, in the row of the slide.
-
-    Areas in µm² stay empty where the mpp is estimated: 20 % of a length are 44 % of an area, and a column of numbers
-    does not say what it rests on.  Who wants them has the estimate with its interval here.
-    """
-    facts = scale_facts(scale)
-    found = facts["estimate"] or {}
-    document["scale"] = facts
-    document["notes"] += [] if scale.conflict is None else [f"warning: {scale.conflict}"]
-    document["summary"] |= {
-        "scale_source": facts["source"],
-        "estimated_mpp": "" if found.get("mpp") is None else f"{found['mpp']:g}",
-        "mpp_conflict": "" if scale.conflict is None else "yes",
-    }
-
-
-def frame_for(image: Image, model: ScaleUNet, plan: Plan) -> Frame:
+def frame_for(image: Image, model: ScaleUNet, plan: ReadingPlan) -> Frame:
     """Where the working pixels lie on the slide, and what the codes mean."""
     card = model.card
     names = card.class_names if card is not None else ()
@@ -142,19 +101,6 @@ def frame_for(image: Image, model: ScaleUNet, plan: Plan) -> Frame:
     regions = () if counted else (code for code in range(model.classes) if code != background)
     mpp = None if image.mpp is None else image.mpp.mean * plan.downsample
     return Frame(plan.downsample, image.bounds.x, image.bounds.y, mpp, named, chosen, background, frozenset(regions))
-
-
-def identity_of(path: Path, image: Image, chosen: Network, plan: Plan, choices: Choices) -> dict[str, Any]:
-    """What a result depends on: the file, the weights, the magnification and the choices."""
-    status = path.stat()
-    return {
-        "format": FORMAT,
-        "seunet": seunet.__version__,
-        "image": {"file": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, **describe(image)},
-        "model": {"name": chosen.model.name, "sha256": chosen.sha256},
-        "magnification": asdict(plan),
-        "choices": choices.deciding(),
-    }
 
 
 def finished(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
@@ -193,15 +139,15 @@ def forget(folder: Path) -> None:
 def _analysed(
     image: Image,
     model: ScaleUNet,
-    plan: Plan,
+    plan: ReadingPlan,
     identity: dict[str, Any],
     folder: Path,
     choices: Choices,
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
-    network = network_for(model, plan, choices.fusion)
-    settings = Settings(
+    network = shared_predictor_for(model, plan.factor, plan.relative_scale is not None, choices.fusion)
+    settings = LabelSettings(
         heads=network.heads > 1,
         tile_px=choices.tile_px,
         # Without a background there is no label for glass: all of it is analysed.
@@ -236,68 +182,6 @@ def _analysed(
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, skipped_pixels(found))
     return document_of(identity, found, tally, frame, model, network, row, seconds), found
-
-
-def skipped_pixels(found: Labelled) -> int:
-    """Working pixels that were left out as glass: neither analysed nor unreadable."""
-    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - found.pixels_unread
-
-
-def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:
-    """A line for each of the first regions that could not be read, and how many more there are."""
-    lines = []
-    for gap in found.gaps[:LINES_SHOWN]:
-        x, y, width, height = (
-            round(value * to_level0)
-            for value in (gap.columns.start, gap.rows.start, gap.columns.length, gap.rows.length)
-        )
-        lines.append(f"{name}: {width}×{height} px at ({x}, {y}) not analysed: {gap.reason}")
-    if len(found.gaps) > LINES_SHOWN:
-        lines.append(f"{name}: {len(found.gaps) - LINES_SHOWN} more regions not analysed (255 in labels.tif)")
-    return tuple(lines)
-
-
-def document_of(
-    identity: dict[str, Any],
-    found: Labelled,
-    tally: Tally,
-    frame: Frame,
-    model: ScaleUNet,
-    network: HeadwiseNetwork,
-    row: dict[str, str],
-    seconds: dict[str, float],
-) -> dict[str, Any]:
-    """run.json: what went in, what was decided, what came out, what it took."""
-    won, sigmas = sum(found.pixels_by_head), network.sigmas_px
-    notes = list(found.notes)
-    if model.card is None or not model.card.class_names:
-        notes.append(f"the model does not name its classes: they are called {', '.join(frame.class_names)}")
-    if not won and not found.gaps:
-        notes.append("no tissue was found; --no-tissue looks at everything")
-    if tally.cut:
-        notes.append(f"{tally.cut} objects were too large and are cut into parts")
-    return {
-        **identity,
-        "results": {
-            "objects": {name: int(tally.objects[code]) for code, name in enumerate(frame.class_names)},
-            "pixels": {name: int(tally.pixels[code]) for code, name in enumerate(frame.class_names)},
-            "skipped_px": skipped_pixels(found),
-            "not_analysed": [[*gap.rows, *gap.columns, gap.reason] for gap in found.gaps],
-            "objects_cut": tally.cut,
-            "objects_too_small": tally.too_small,
-            "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
-            "fusion": network.identity()["fusion"],
-            "head_sigmas_px": None if sigmas is None else [[round(value, 4) for value in pair] for pair in sigmas],
-            "confidence": round(found.mean_confidence, 6),
-        },
-        "notes": notes,
-        "summary": row,
-        "clock": {
-            "tiles": found.tiles,
-            "tiles_from_before": found.tiles_before,
-            "seconds_by_part": {part: round(spent, 2) for part, spent in seconds.items()},
-        },
-    }
 
 
 def _first_difference(before: Any, now: Any) -> str:

@@ -11,7 +11,7 @@ from seunet.progress import Progress
 from seunet.results.counts import write_summary
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import Outcome, segment_file
+from seunet.segmentation.segment_file import FileResult, segment_file
 
 SUMMARY_NAME: Final = "summary.csv"
 EXIT_PART: Final = 5
@@ -25,7 +25,7 @@ class Failure(NamedTuple):
     exit_code: int
 
 
-Result = Outcome | Failure
+Result = FileResult | Failure
 Announce = Callable[[Result], None]
 
 
@@ -54,10 +54,10 @@ def segment_all(inputs: Inputs, out: Path, results: Iterable[Result], announce: 
     faults = [Failure("", " ".join(str(fault).split()), fault.exit_code) for fault in inputs.faults]
     for fault in faults:
         announce(fault)
-    done: list[Outcome] = []
+    done: list[FileResult] = []
     for result in results:
         announce(result)
-        if isinstance(result, Outcome):
+        if isinstance(result, FileResult):
             done.append(result)
         else:
             faults.append(result)

@@ -20,15 +20,15 @@ from torch import Tensor, nn
 from seunet.kernels.dispatch import join_upsampled
 from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.maths.fusion import softmax_in_order
-from seunet.maths.spans import (
+from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
+from seunet.segmentation.receptive_field import filter_radii, layer_radius
+from seunet.segmentation.spans import (
     Span,
     made_by_upsampling,
     seen_by_filter,
     seen_by_pooling,
     seen_by_upsampling,
 )
-from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
-from seunet.segmentation.receptive_field import filter_radii, layer_radius
 from seunet.segmentation.tile_invariant import mixed_channels
 
 PIECE_ROWS: Final = 128

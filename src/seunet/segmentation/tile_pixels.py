@@ -10,9 +10,9 @@ import numpy as np
 
 from seunet.errors import RegionError
 from seunet.images.image import Image, RgbArray
-from seunet.maths.spans import Span
 from seunet.memory import own_pages
-from seunet.segmentation.magnification import Plan
+from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_resampling import resample, resampled_length, resampling_taps, seen_by_resampling
 
 CELL_PX: Final = 256
@@ -37,7 +37,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-class Region(NamedTuple):
+class RasterPart(NamedTuple):
     """Pixels, white where there is a gap."""
 
     pixels: RgbArray
@@ -47,14 +47,14 @@ class Region(NamedTuple):
 class WorkingRaster:
     """`image` as `plan` wants it."""
 
-    def __init__(self, image: Image, plan: Plan) -> None:
+    def __init__(self, image: Image, plan: ReadingPlan) -> None:
         self._image, self._plan = image, plan
         level = image.levels[plan.level]
         self._level_size = level.height_px, level.width_px
         self.size = resampled_length(level.height_px, plan.resample), resampled_length(level.width_px, plan.resample)
         """Height and width."""
 
-    def read(self, rows: Span, columns: Span) -> Region:
+    def read(self, rows: Span, columns: Span) -> RasterPart:
         """A part of the raster; the same pixels however the raster is cut into parts."""
         if self._plan.resample == 1:
             return self._read_level(rows, columns)
@@ -65,9 +65,9 @@ class WorkingRaster:
             part = self._resampled(band, columns)
             pixels[band.within(rows)] = part.pixels
             gaps.extend(part.gaps)
-        return Region(pixels, tuple(gaps))
+        return RasterPart(pixels, tuple(gaps))
 
-    def _resampled(self, rows: Span, columns: Span) -> Region:
+    def _resampled(self, rows: Span, columns: Span) -> RasterPart:
         ratio, (height, width) = self._plan.resample, self._level_size
         held = seen_by_resampling(rows, height, ratio), seen_by_resampling(columns, width, ratio)
         source = self._read_level(*held)
@@ -75,7 +75,7 @@ class WorkingRaster:
         gaps = (
             Gap(self._touched(gap.rows, rows), self._touched(gap.columns, columns), gap.reason) for gap in source.gaps
         )
-        return Region(
+        return RasterPart(
             resample(source.pixels, held, *taps), tuple(gap for gap in gaps if gap.rows.length and gap.columns.length)
         )
 
@@ -88,7 +88,7 @@ class WorkingRaster:
         start = min(max(start, within.start), within.stop)
         return Span(start, max(start, min(stop, within.stop)))
 
-    def _read_level(self, rows: Span, columns: Span) -> Region:
+    def _read_level(self, rows: Span, columns: Span) -> RasterPart:
         """A part of the level; if it cannot be read, the cells of it that can.
 
         Whole cells are read: what is a gap does not depend on the part that is wanted.
@@ -104,7 +104,7 @@ class WorkingRaster:
                 gaps += missing
         wanted = pixels[rows.within(held[0]), columns.within(held[1])]
         within = (Gap(_common(gap.rows, rows), _common(gap.columns, columns), gap.reason) for gap in gaps)
-        return Region(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
+        return RasterPart(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
 
     def _cell_by_cell(self, rows: Span, columns: Span) -> tuple[RgbArray, list[Gap]]:
         pixels = np.full((rows.length, columns.length, 3), 255, dtype=np.uint8)

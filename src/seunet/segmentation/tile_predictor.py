@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -14,17 +16,16 @@ from torch import Tensor
 from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
-from seunet.maths.spans import Span
 from seunet.memory import give_back_freed_memory, own_pages
-from seunet.models.files import weights_sha256
+from seunet.models.files import TrainedModel, load_shared, weights_sha256
+from seunet.models.heads_to_use import fusion_of, only_head
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.segmentation.receptive_field import filter_radii, receptive_radius, seen_by_network
+from seunet.segmentation.spans import Span
 from seunet.segmentation.streaming import PIECE_ROWS, predict_block
-from seunet.segmentation.tiling import default_tile, limited
-
-Area = tuple[Span, Span]
-"""Rows and columns."""
+from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
+from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
 
 MAX_LABELS: Final = 255
 
@@ -44,6 +45,14 @@ class Prediction:
     """[height, width]: the most confident head, the finest of equals."""
     confidence: NDArray[np.float32]
     """[height, width]: p_max − p_second of that head."""
+
+
+class TileInput(NamedTuple):
+    """A tile and the pixels that it is predicted from: the part `held` of the raster."""
+
+    tile: Tile
+    held: Area
+    part: RasterPart
 
 
 class HeadwiseNetwork:
@@ -102,6 +111,23 @@ class HeadwiseNetwork:
         """How far each head looks."""
         return [receptive_radius(radii) for radii in self._radii]
 
+    def tile_size(self, tile_px: int | None) -> tuple[int, int]:
+        """Rows and columns of a tile: square of the user's size, or what suits the network."""
+        return self.default_tile if tile_px is None else checked_tile_px(tile_px)
+
+    def tiles(self, size: tuple[int, int], tile_px: int | None = None) -> list[Tile]:
+        """The tiles of an image of `size` (height, width)."""
+        return tiles(size, self.tile_size(tile_px))
+
+    def read(self, raster: WorkingRaster, tile: Tile) -> TileInput:
+        """What `tile` is predicted from."""
+        held = self.seen((tile.rows, tile.columns), raster.size)
+        return TileInput(tile, held, raster.read(*held))
+
+    def predict_tile(self, given: TileInput, size: tuple[int, int]) -> Prediction:
+        """The prediction for a tile of a raster of `size` (height, width)."""
+        return self.predict(given.part.pixels, given.held, (given.tile.rows, given.tile.columns), size)
+
     def seen(self, core: Area, size: tuple[int, int]) -> Area:
         """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
         return _union([self._seen(number, core, size) for number in range(len(self._parts))])
@@ -156,6 +182,30 @@ class HeadwiseNetwork:
             heads[rows] = first_largest(sure, dim=0)
             certainty[rows] = sure.amax(0)
         return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+
+
+def predictor_for(
+    model: ScaleUNet, factor: float, scale_known: bool, fusion: str = "auto", overlap_px: int | None = None
+) -> HeadwiseNetwork:
+    """`model` with every σ × `factor` and its heads fused as its card and the user say."""
+    if factor != 1:
+        if not isinstance(model, SEUNet):
+            raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
+        model = model.at_scale(factor)
+    how = fusion_of(model, fusion, scale_known)
+    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
+
+
+shared_predictor_for = lru_cache(maxsize=1)(predictor_for)
+"""The same for a model that nobody changes: images in a row mostly ask for one predictor."""
+
+
+def shared_model(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
+    """The model of that name, or in that folder, which takes RGB; loaded again only when its files change."""
+    found = load_shared(name_or_folder)
+    if found.model.in_channels != 3:
+        raise InputError(f"{name_or_folder}: takes {found.model.in_channels} channels; segmenting needs a model of RGB")
+    return found
 
 
 def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[float, float], ...] | None:

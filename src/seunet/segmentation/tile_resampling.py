@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.maths.spans import Span
+from seunet.segmentation.spans import Span
 
 
 class Taps(NamedTuple):

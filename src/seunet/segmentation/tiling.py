@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seunet.errors import InputError
-from seunet.maths.spans import Span
+from seunet.segmentation.spans import Span
 
 MAX_TILE: Final = (4096, 3072)
 """Rows and columns.  Taller than wide: what a block holds in memory grows with its width."""
@@ -55,6 +58,19 @@ def default_tile(predictions: int, channels: int, reach_px: int) -> tuple[int, i
     area = HELD_BYTES // (4 * predictions)
     width = max(MIN_TILE_PX, min(width, max(area // MAX_TILE[0], math.isqrt(area // 2))) // 64 * 64)
     return max(MIN_TILE_PX, min(MAX_TILE[0], area // width // 64 * 64)), width
+
+
+def cut_to(tile: Tile, wanted: NDArray[np.bool_]) -> Tile | None:
+    """The smallest part of `tile` that has all `wanted` pixels [rows, columns] of it; None where none is wanted."""
+    down, across = np.flatnonzero(wanted.any(1)), np.flatnonzero(wanted.any(0))
+    if not len(down):
+        return None
+    top, left = tile.rows.start, tile.columns.start
+    rows, columns = (
+        Span(top + int(down[0]), top + int(down[-1]) + 1),
+        Span(left + int(across[0]), left + int(across[-1]) + 1),
+    )
+    return Tile(tile.number, rows, columns)
 
 
 def checked_tile_px(tile_px: int) -> tuple[int, int]:

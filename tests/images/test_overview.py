@@ -5,8 +5,9 @@ import pytest
 
 from seunet.errors import RegionError
 from seunet.images.image import ArrayImage, Level, RgbArray
-from seunet.images.tissue import Tissue, find_tissue
-from seunet.maths.spans import Span
+from seunet.images.overview import Tissue, find_tissue
+from seunet.segmentation.spans import Span
+from seunet.segmentation.tiling import cut_to, tiles
 
 PALE = (240, 222, 236)
 """Thin stroma, little eosin."""
@@ -23,7 +24,8 @@ def test_glass_has_no_tissue(colour: tuple[int, int, int]) -> None:
     found = find_tissue(ArrayImage(glass(2100, 2200, colour)))
     assert found is not None
     assert not found.cells.any()
-    assert found.bounding_box(Span(0, 2100), Span(0, 2200), 1.0) is None
+    (tile,) = tiles((2100, 2200), (4096, 4096))
+    assert cut_to(tile, found.mask(tile.rows, tile.columns, 1.0)) is None
 
 
 @pytest.mark.parametrize("colour", [PALE, (200, 150, 190), (90, 60, 120)])
@@ -37,9 +39,11 @@ def test_tissue_is_found_and_little_else(colour: tuple[int, int, int]) -> None:
     assert mask[696 - 128 :, :].any()
     assert not mask[: 700 - 192].any()
     assert not mask[1200 + 192 :].any()
-    box = found.bounding_box(Span(0, 2100), Span(0, 2300), 1.0)
-    assert box is not None
-    assert (mask[slice(*box[0]), slice(*box[1])]).sum() == mask.sum()
+    (tile,) = tiles((2100, 2300), (4096, 4096))
+    cut = cut_to(tile, mask)
+    assert cut is not None
+    assert (mask[slice(*cut.rows), slice(*cut.columns)]).sum() == mask.sum()
+    assert cut.pixels < tile.pixels / 4
 
 
 @pytest.mark.parametrize("colour", [PALE, (200, 150, 190)])
