@@ -13,8 +13,7 @@ from seunet.images.describe import facts_of
 from seunet.images.file_image import Facts, FileImage, region_error
 from seunet.images.image import RgbArray
 from seunet.limits import MAX_READ_SECONDS, MAX_READER_BYTES
-from seunet.storage.sandbox import Child
-from seunet.storage.shared_bytes import SharedBytes, new_shared_file
+from seunet.storage.sandbox import Child, SharedBytes, new_shared_file
 
 MODULE = "seunet.images.sandboxed_worker"
 

@@ -18,8 +18,8 @@ from seunet.images.describe import describe
 from seunet.images.file_image import FileImage
 from seunet.images.open import open_image
 from seunet.memory import keep_freed_memory
+from seunet.storage.sandbox import SharedBytes
 from seunet.storage.sandbox_child import confine, serve
-from seunet.storage.shared_bytes import SharedBytes
 
 GRACE_SECONDS = 5
 

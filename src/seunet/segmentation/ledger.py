@@ -7,13 +7,13 @@ one, which is ignored: that tile is done again, with the same bytes.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
 from seunet.errors import StorageError
-from seunet.storage.atomic import write_text
+from seunet.storage.atomic import not_written, write_text
+from seunet.storage.jsonl import Journal, whole_lines
 
 LEDGER: Final = "ledger.jsonl"
 _FORMAT: Final = "seunet-ledger-2"
@@ -26,7 +26,7 @@ class Ledger:
         self._path = folder / LEDGER
         wanted = _line({"format": _FORMAT, **identity})
         before = _read(self._path)
-        lines = _whole_lines(before)
+        lines = whole_lines(before)
         self.note: str | None = None
         """A sentence, if there was other work in the folder that is now given up."""
         self.finished: list[dict[str, Any]] = []
@@ -40,52 +40,41 @@ class Ledger:
         self.afresh = not self.finished
         """Whether nothing that lies in the folder is of use."""
         self._kept, self._before = kept, before
-        self._file: int | None = None
+        self._journal: Journal | None = None
 
     def begin(self) -> None:
         """Start writing: call when what lies in the folder beside the ledger fits it."""
         if self._kept != self._before:
             write_text(self._path, self._kept.decode())
-        try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-        except OSError as error:
-            raise self._fault(error) from error
+        self._journal = Journal(self._path)
 
     def forget(self) -> None:
         """Remove the record, first of all that is removed: files without one count for nothing."""
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:
-            raise self._fault(error) from error
+            raise not_written(self._path, error) from error
         self._before = b""
 
     def add(self, record: dict[str, Any]) -> None:
         """A tile whose bytes are on the disk."""
-        if self._file is None:
+        if self._journal is None:
             raise ValueError("the ledger was not begun")
-        try:
-            data = memoryview(_line(record))
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
-        except OSError as error:
-            raise self._fault(error) from error
+        self._journal.append_line(_line(record))
+        self._journal.sync()
         self.finished.append(record)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _fault(self, error: OSError) -> StorageError:
-        return StorageError(f"{self._path}: cannot be written ({error.strerror}); free space or choose another place")
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -99,10 +88,6 @@ def _read(path: Path) -> bytes:
         return b""
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-
-
-def _whole_lines(data: bytes) -> list[bytes]:
-    return [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def _records(lines: list[bytes]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         os.close(handle)
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise not_written(path, error) from error
     part = Path(name)
     try:
         yield part
@@ -34,7 +34,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except StorageError:
         raise
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise not_written(path, error) from error
     finally:
         with suppress(OSError):
             part.unlink()
@@ -51,7 +51,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise not_written(path, error) from error
     old = part.with_suffix(".old.part")
     try:
         yield part
@@ -63,7 +63,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     except StorageError:
         raise
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise not_written(path, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -95,6 +95,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _storage_error(path: Path, error: OSError) -> StorageError:
+def not_written(path: Path, error: OSError) -> StorageError:
+    """A full or read-only disk in one line."""
     reason = error.strerror or str(error)
     return StorageError(f"{path}: cannot be written ({reason}); free space or choose another place")

@@ -1,7 +1,6 @@
-"""The log of a run: one JSON object a line.
+"""Files of one JSON object per line that only ever grow: a kill leaves whole lines and perhaps a torn last one.
 
-What is learnt goes to `log.jsonl` and is the same, byte for byte, however often a run was interrupted: on resuming, it
-is cut back to where the checkpoint was taken.  What depends on the clock goes to `clock.jsonl` and only ever grows.
+The log of a training run is one, cut back on resuming to where its checkpoint was taken; the ledger of tiles another.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seunet.errors import InputError, StorageError
+from seunet.errors import InputError
+from seunet.storage.atomic import not_written
 
 
 class Journal:
@@ -29,26 +29,34 @@ class Journal:
             self._file = path.open("ab", buffering=0)
             self._file.truncate(found.rfind(b"\n") + 1 if start is None else start)
         except OSError as error:
-            raise _storage_error(path, error) from error
+            raise not_written(path, error) from error
 
     def append(self, row: dict[str, Any]) -> None:
-        left = memoryview(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self.append_line(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    def append_line(self, line: bytes) -> None:
+        left = memoryview(line)
         try:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
-            raise _storage_error(self.path, error) from error
+            raise not_written(self.path, error) from error
 
     def sync(self) -> int:
         """Make sure all rows are on the disk; how many bytes there are."""
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise _storage_error(self.path, error) from error
+            raise not_written(self.path, error) from error
         return self._file.tell()
 
     def close(self) -> None:
         self._file.close()
+
+
+def whole_lines(data: bytes) -> list[bytes]:
+    """The lines that were written to their end."""
+    return [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -64,7 +72,3 @@ def rounded(values: Any, digits: int = 6) -> Any:
     if isinstance(values, list):
         return [rounded(value, digits) for value in values]
     return float(f"{values:.{digits}g}")
-
-
-def _storage_error(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path}: cannot be written ({error.strerror}); free space or choose another place")

@@ -1,4 +1,4 @@
-"""The inside of a process that opens files of unknown origin (child.py starts it): memory capped, output kept apart."""
+"""The inside of a process that opens files of unknown origin (sandbox.py starts it): memory capped, replies apart."""
 
 from __future__ import annotations
 
