@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from seunet.storage.atomic import write_text
+from seunet.storage import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

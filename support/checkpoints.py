@@ -13,9 +13,8 @@ from typing import NoReturn
 import torch
 
 from seunet.errors import ModelFileError
-from seunet.models.registry import create_model
-from seunet.training.checkpoint import Checkpoint, model_tensors, optimizer_tensors, write_checkpoint
-from seunet.training.optimizer import make_optimizer
+from seunet.models import create_model
+from seunet.training import Checkpoint, make_optimizer, model_tensors, optimizer_tensors, write_checkpoint
 
 MARK = "model/head.convolution.weight"
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from typer.main import get_command
 
-from seunet.cli.main import app, run
+from seunet.cli import app, run
 
 
 class Ran(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from seunet.data.formats.bcss import PUBLISHED
+from seunet.data.formats import PUBLISHED
 
 Ring = Sequence[tuple[float, float]]
 

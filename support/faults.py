@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from seunet.images import pillow_codec as raster
-from seunet.storage.files import sha256
+from seunet.storage import sha256
 from support.datasets import he_pixels
 
 Plant = Callable[[Path, dict[str, Any]], object]

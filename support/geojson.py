@@ -12,8 +12,8 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from seunet.maths.polygon_fill import ring_pixels
-from seunet.results.frame import Frame
+from seunet.maths import ring_pixels
+from seunet.results import Frame
 
 OBJECT_TYPES = {"annotation", "detection"}
 

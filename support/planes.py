@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from seunet.results.frame import Frame
-from seunet.results.label_plane import ArrayPlane as ArrayPlane
+from seunet.results import ArrayPlane as ArrayPlane
+from seunet.results import Frame
 
 Codes = NDArray[np.uint8]
 

@@ -18,11 +18,8 @@ from typing import Any
 import torch
 import yaml
 
-from seunet.data.windows import Window, WindowDataset
-from seunet.training.config import TrainingConfig, checked_config
-from seunet.training.distributed import Processes
-from seunet.training.loop import train
-from seunet.training.observers import Observer, TrainingOutcome
+from seunet.data import Window, WindowDataset
+from seunet.training import Observer, Processes, TrainingConfig, TrainingOutcome, checked_config, train
 from support.cli import seunet
 from support.datasets import write_csv, write_nuclei
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import seunet as package
-from seunet.models.files import weights_sha256
-from seunet.training.checkpoint import read_checkpoint
+from seunet.models import weights_sha256
+from seunet.training import read_checkpoint
 from support.cli import Ran, seunet
 
 FIXTURES = Path(__file__).parent / "fixtures" / "first_edition"

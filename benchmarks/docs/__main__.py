@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.docs import nuclei, outputs, published_report, scale, slides, told, training
 from benchmarks.record import ROOT
 from benchmarks.tables import results, source, table
-from seunet.storage.atomic import write_text
+from seunet.storage import write_text
 
 
 def readme_speed() -> str:

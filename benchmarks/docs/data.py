@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from benchmarks.record import MEASURED, ROOT
-from seunet.storage.atomic import write_text
+from seunet.storage import write_text
 
 PAGE = ROOT / "docs" / "data.md"
 HEADING = "## Measured\n"

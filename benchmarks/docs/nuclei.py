@@ -12,9 +12,8 @@ from benchmarks.measure.model.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.measure.model.training_runs import facts
 from benchmarks.record import RESULTS, ROOT
 from benchmarks.tables import results, source, table
-from seunet.evaluation.test_scales import TEST_SCALES, scale_label
-from seunet.models.files import load
-from seunet.models.seunet import SEUNet
+from seunet.evaluation import TEST_SCALES, scale_label
+from seunet.models import SEUNet, load
 
 MATCHED = "matched head"
 

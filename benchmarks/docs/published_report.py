@@ -12,11 +12,9 @@ from pathlib import Path
 
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS, ROOT
-from seunet.evaluation.page import Block, Heading, as_markdown, write_pictures
-from seunet.evaluation.reproduce.protocol import jobs, read_protocol
-from seunet.evaluation.reproduce.report import page
-from seunet.evaluation.reproduce.run import read_measured
-from seunet.storage.atomic import atomic_path
+from seunet.evaluation import Block, Heading, as_markdown, write_pictures
+from seunet.evaluation.reproduce import jobs, page, read_measured, read_protocol
+from seunet.storage import atomic_path
 
 PROTOCOL = RESULTS / "monuseg-cpu" / "protocol.yaml"
 KEPT = RESULTS / "monuseg-cpu"

@@ -11,7 +11,7 @@ from benchmarks.measure.model.training_runs import KEPT, facts
 from benchmarks.measure.segmentation.told_or_not import UNET_RUN
 from benchmarks.record import MEASURED
 from benchmarks.tables import results, source, table
-from seunet.evaluation.test_scales import scale_label
+from seunet.evaluation import scale_label
 
 UNET_FIRST_RUN = KEPT / "unet"
 WAYS = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}

@@ -16,8 +16,8 @@ from PIL import Image
 
 from benchmarks.record import ROOT
 from benchmarks.watching import run_seunet
-from seunet.images.pillow_codec import encode_png
-from seunet.storage.atomic import write_bytes
+from seunet.images import encode_png
+from seunet.storage import write_bytes
 
 PICTURE = ROOT / "docs" / "images" / "heads.png"
 GAP_PX = 16

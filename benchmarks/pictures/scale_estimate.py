@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from seunet.evaluation.figures.style import COLORS, QUIET, new_figure, open_frame, scale_axis
-from seunet.evaluation.test_scales import scale_label
+from seunet.evaluation import scale_label
+from seunet.evaluation.figures import COLORS, QUIET, new_figure, open_frame, scale_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

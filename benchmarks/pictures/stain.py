@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.record import ROOT
-from seunet.data.stain import normalise_stain
-from seunet.storage.atomic import atomic_path
+from seunet.data import normalise_stain
+from seunet.storage import atomic_path
 from support.real_data import real_data
 
 NAMES = (

@@ -10,8 +10,7 @@ from typing import Any
 from benchmarks.docs.told import WAYS, as_segment_uses_it
 from benchmarks.record import ROOT
 from benchmarks.tables import results
-from seunet.evaluation.figures.curves import Curve, curves_figure
-from seunet.evaluation.figures.style import COLORS, write_png
+from seunet.evaluation.figures import COLORS, Curve, curves_figure, write_png
 
 PICTURE = ROOT / "docs" / "images" / "told-or-not.png"
 STYLES = {"blind": ":", "estimated": "-", "known": "--"}

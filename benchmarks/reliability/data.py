@@ -19,13 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import write_results
-from seunet.data.formats.monuseg import plan_monuseg
-from seunet.data.prepare.one_image import Job
-from seunet.data.prepare.plan import PrepareSettings, make_plan
-from seunet.data.prepare.pool import JobOutcome, run_jobs
-from seunet.data.prepare.run import prepare
-from seunet.data.verify import verify
-from seunet.maths.polygon_fill import ring_pixels
+from seunet.data import verify
+from seunet.data.formats import plan_monuseg
+from seunet.data.prepare import Job, JobOutcome, PrepareSettings, make_plan, prepare, run_jobs
+from seunet.maths import ring_pixels
 from support.datasets import he_pixels, tree_bytes, write_image, write_monuseg
 from support.faults import FAULTS, plant
 from support.interruption import end_after, finish, start
@@ -157,11 +154,11 @@ def image_figures(scratch: Path, number: int) -> dict[str, Any]:
 
 
 def _image_job(folder: Path, file: Path, as_mask: int) -> Job:
-    from seunet.data.formats.folder import FolderRules, _classes
-    from seunet.data.prepare.plan import Found
+    from seunet.data.formats import FolderRules, classes_of
+    from seunet.data.prepare import Found
 
     image, mask = (folder / "image.png", file) if as_mask else (file, folder / "mask.png")
-    classes, _, _ = _classes(FolderRules(kind="instances"))
+    classes, _, _ = classes_of(FolderRules(kind="instances"))
     found = Found(file.stem, image, mask, "train", file.stem, 0.25, "user")
     return make_plan(
         "folder", "instances", classes, PrepareSettings(), [found], folder / "dest", decisions=[], faults=[]

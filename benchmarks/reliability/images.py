@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.images.image import Image, RgbArray
-from seunet.images.open import open_image
-from seunet.images.sandboxed import ReadingProcess, open_guarded
+from seunet.images import Image, ReadingProcess, RgbArray, open_guarded, open_image
 from seunet.memory import keep_freed_memory
 from support.mutants import png_bomb, tiff_bomb
 from support.real_data import real_data

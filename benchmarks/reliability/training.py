@@ -17,8 +17,7 @@ import torch
 
 from benchmarks.record import write_results
 from seunet.errors import ModelFileError, StorageError
-from seunet.training.checkpoint import read_checkpoint, write_checkpoint
-from seunet.training.config import TrainingConfig
+from seunet.training import TrainingConfig, read_checkpoint, write_checkpoint
 from support.checkpoints import checkpoint_of, killed_writer, step_of
 from support.training import (
     SAVE_CALLS,

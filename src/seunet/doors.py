@@ -35,6 +35,4 @@ def names_of(room: str) -> dict[str, str]:
     with open(str(sys.modules[room].__file__), encoding="utf-8") as source:
         top = ast.parse(source.read()).body
     imports = [node for block in top if isinstance(block, ast.If) for node in block.body]
-    return {
-        name.name: str(node.module) for node in imports if isinstance(node, ast.ImportFrom) for name in node.names
-    }
+    return {name.name: str(node.module) for node in imports if isinstance(node, ast.ImportFrom) for name in node.names}

@@ -12,8 +12,8 @@ from PIL import Image
 
 from seunet.cli.demo import PAGE, tissue_image
 from seunet.errors import InputError
-from seunet.evaluation.demo import at_scales
-from seunet.models.files import load
+from seunet.evaluation import at_scales
+from seunet.models import load
 
 
 def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import seunet as package
-from seunet.models.card import ModelCard
+from seunet.models import ModelCard
 from support.cli import seunet
 from support.datasets import he_pixels
 from support.made_tissue import made_tissue

@@ -18,8 +18,8 @@ from PIL import Image
 from scipy import ndimage
 
 import seunet as package
-from seunet.maths.fusion import FUSIONS
-from seunet.segmentation.options import Choices
+from seunet.maths import FUSIONS
+from seunet.segmentation import Choices
 from support.cli import seunet
 from support.slides import make_slide
 from support.tiffs import spoil_tile, tiff_bytes

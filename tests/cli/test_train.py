@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from seunet.data.augment import epoch_order
-from seunet.training import loop
-from seunet.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from seunet.data import epoch_order
+from seunet.training import Checkpoint, loop, read_checkpoint, write_checkpoint
 from support.cli import Ran, seunet
 from support.datasets import tree_bytes
 from support.training import (

@@ -17,7 +17,7 @@ from seunet.data.formats.monuseg import plan_monuseg
 from seunet.data.prepare.one_image import Job
 from seunet.data.prepare.plan import PrepareSettings
 from seunet.data.prepare.pool import Worker, run_jobs
-from seunet.data.verify import verify
+from seunet.data.verification import verify
 from seunet.errors import InputError, ResourceError, SeunetError
 from support.cli import seunet
 from support.datasets import tree_bytes, write_monuseg

@@ -12,7 +12,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from seunet.data.augment import FLIPS, NONE, Augmentation, draw, epoch_order
-from seunet.data.verify import verify
+from seunet.data.verification import verify
 from seunet.data.windows import EpochSampler, WindowDataset
 from seunet.errors import InputError
 from support.cli import seunet

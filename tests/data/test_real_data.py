@@ -16,7 +16,7 @@ from seunet.data.formats.imagescope import parse_annotation
 from seunet.data.manifest import read_manifest
 from seunet.data.prepare.one_image import _map_codes
 from seunet.data.prepare.outlines import paint_regions
-from seunet.data.verify import verify
+from seunet.data.verification import verify
 from support.cli import seunet
 from support.datasets import write_csv
 from support.real_data import real_data

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seunet.data.verify import verify
+from seunet.data.verification import verify
 from support.cli import seunet
 from support.datasets import write_monuseg
 from support.faults import FAULTS, plant

@@ -11,10 +11,9 @@ import torch
 from seunet.errors import InputError
 from seunet.evaluation import confusions as counting
 from seunet.evaluation.confusions import confusions, counts, window_batches
-from seunet.evaluation.evaluate import open_windows
 from seunet.evaluation.predictors import blind
-from seunet.maths.confusion import confusion_matrices, confusion_matrix
-from seunet.maths.fusion import FUSIONS, confidence, first_largest, predicted_classes
+from seunet.evaluation.run import open_windows
+from seunet.maths import FUSIONS, confidence, confusion_matrices, confusion_matrix, first_largest, predicted_classes
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
 

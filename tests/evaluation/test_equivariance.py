@@ -13,9 +13,8 @@ import seunet
 from seunet.errors import InputError
 from seunet.evaluation.equivariance import assert_equivariant, error_matrix, interior, squared_ratio
 from seunet.layers import GaussianConv2d
-from seunet.maths.rescaling import rescale
-from seunet.maths.sigma import SigmaRange, block_starts, equal_range, geometric_range
-from seunet.models.seunet import SEUNet
+from seunet.maths import SigmaRange, block_starts, equal_range, geometric_range, rescale
+from seunet.models import SEUNet
 from support.images import band_limited
 
 

@@ -19,10 +19,10 @@ from seunet.evaluation.equivariance_report import (
     matched_heads,
     measure_equivariance,
 )
-from seunet.evaluation.evaluate import open_windows
 from seunet.evaluation.figures.equivariance import errors_figure
-from seunet.maths.rescaling import rescale
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.evaluation.run import open_windows
+from seunet.maths import rescale
+from seunet.models import ScaleUNet
 from tests.support.prepared import prepared_nuclei, saved_model
 
 SETTINGS = EquivarianceSettings(scales=(0.5, 2.0))

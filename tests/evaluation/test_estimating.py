@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from seunet.data.windows import WindowDataset
+from seunet.data import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
-from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.figures.panels import panel
 from seunet.evaluation.predictors import blind, known, oracle, told, ways_of_predicting
-from seunet.models.card import HeadCalibration, ModelCard
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.scale.estimator import estimate_scale, shipped_estimator
+from seunet.evaluation.run import EvaluationSettings, evaluate
+from seunet.models import HeadCalibration, ModelCard, ScaleUNet
+from seunet.scale import estimate_scale, shipped_estimator
 from support.images import band_limited
 from support.made_tissue import made_tissue
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model

@@ -12,17 +12,16 @@ import torch
 import seunet as package
 from seunet import create_model
 from seunet.errors import InputError
-from seunet.evaluation import evaluate as module
-from seunet.evaluation.evaluate import EvaluationSettings, evaluate, open_windows
+from seunet.evaluation import run as module
 from seunet.evaluation.figures.curves import curves_figure, own_curves, rival_curves
 from seunet.evaluation.figures.panels import Panel, painted, panels_figure
 from seunet.evaluation.provenance import check_fit, data_notes, source_commit
 from seunet.evaluation.report_folder import one_line_a_result, read_report
+from seunet.evaluation.run import EvaluationSettings, evaluate, open_windows
 from seunet.evaluation.scores import BEST_HEAD, comma_separated, markdown, scores
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, parsed_scales, scale_label
-from seunet.maths.confusion import headline_iou
-from seunet.models.files import weights_sha256
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.maths import headline_iou
+from seunet.models import ScaleUNet, weights_sha256
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
 SETTINGS = EvaluationSettings(scales=(0.5, 1.0, 1.5), ways=("blind", "told", "oracle"))

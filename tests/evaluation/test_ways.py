@@ -10,10 +10,8 @@ import torch
 from seunet.errors import InputError
 from seunet.evaluation import predictors as ways
 from seunet.evaluation.predictors import blind, head_logits, oracle, pyramid, told, ways_of_predicting
-from seunet.maths.fusion import fuse
-from seunet.maths.rescaling import rescale
-from seunet.models.seunet import SEUNet
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.maths import fuse, rescale
+from seunet.models import ScaleUNet, SEUNet
 from support.images import band_limited
 from tests.support.prepared import saved_model
 

@@ -6,8 +6,7 @@ import pytest
 from seunet.errors import RegionError
 from seunet.images.image import ArrayImage, Level, RgbArray
 from seunet.images.overview import Tissue, find_tissue
-from seunet.segmentation.spans import Span
-from seunet.segmentation.tiling import cut_to, tiles
+from seunet.segmentation import Span, cut_to, tiles
 
 PALE = (240, 222, 236)
 """Thin stroma, little eosin."""

@@ -16,7 +16,7 @@ from PIL import Image
 
 from seunet.errors import InputError
 from seunet.images.pillow_codec import decode_codes, decode_rgb, encode_png, image_size, pixel_sha256
-from seunet.storage.files import read_limited, sha256
+from seunet.storage import read_limited, sha256
 from support.datasets import he_pixels
 from support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
 

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image as Pillow
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.images.describe import describe, facts_of
+from seunet.images.facts import describe, facts_of
 from seunet.images.image import ArrayImage, Level, Mpp
 from seunet.images.open import open_image
 from seunet.images.overview import UNREADABLE, best_level, shares, thumbnail

@@ -14,8 +14,7 @@ import seunet
 from seunet.errors import InputError
 from seunet.kernels.dispatch import chosen_backend, jet_convolution
 from seunet.layers import GaussianConv2d
-from seunet.maths.jet import jet_size
-from seunet.maths.sigma import filter_radius
+from seunet.maths import filter_radius, jet_size
 
 
 @cache

@@ -12,7 +12,7 @@ from torch.nn.functional import batch_norm, max_pool2d
 import seunet
 from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, max_pool
 from seunet.layers import ScaleNorm2d
-from seunet.maths.rescaling import upsample_to
+from seunet.maths import upsample_to
 
 sizes = st.tuples(st.integers(1, 70), st.integers(1, 70))
 dtypes = st.sampled_from([torch.float32, torch.float64])

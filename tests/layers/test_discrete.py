@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seunet.errors import InputError
 from seunet.layers.disco_conv import DiscreteScaleConv2d
-from seunet.maths.disco import discrete_basis
+from seunet.maths import discrete_basis
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from seunet.errors import InputError
 from seunet.layers import GaussianConv2d
-from seunet.maths.sigma import equal_range, geometric_range
+from seunet.maths import equal_range, geometric_range
 
 
 def test_the_lifting_form_takes_an_image_and_the_hidden_form_keeps_the_scales() -> None:

@@ -8,7 +8,7 @@ from torch.nn.functional import conv2d
 
 from seunet.errors import InputError
 from seunet.layers import Pooling, ScaleNorm2d, SharedPointwise
-from seunet.maths.rescaling import upsample_to
+from seunet.maths import upsample_to
 
 
 def test_the_group_norm_normalises_each_scale_by_itself() -> None:

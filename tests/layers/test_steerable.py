@@ -11,7 +11,7 @@ from torch import Tensor
 from seunet.errors import InputError
 from seunet.layers import sesn_conv as steerable
 from seunet.layers.sesn_conv import SteerableConv2d
-from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
+from seunet.maths import TRUNCATED_ORDERS, Orders
 
 
 @pytest.mark.parametrize("orders", [steerable.GRID_ORDERS, TRUNCATED_ORDERS, ((0, 3), (2, 0))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
+from seunet.data import TARGET, VahadaneTransform, normalise_stain
 from seunet.errors import InputError
 from seunet.maths.stain import NoStains, Stains, apply_stains, concentrations, fit_stains, tissue
 from support.stained import (

@@ -11,7 +11,7 @@ import torch
 import seunet
 from seunet.errors import InputError
 from seunet.layers import SteerableConv2d
-from seunet.maths.sesn import TRUNCATED_ORDERS
+from seunet.maths import TRUNCATED_ORDERS
 from seunet.models.seunet import SEUNet
 
 SMALL: dict[str, Any] = {"widths": (10, 20, 40)}

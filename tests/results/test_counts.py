@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from seunet.results.counts import summary_row, write_counts, write_summary
-from seunet.results.objects import Tally, objects
+from seunet.results.find_objects import Tally, objects
 from support.planes import ArrayPlane, nuclei_frame
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from seunet.errors import InputError, StorageError
+from seunet.results.find_objects import objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
-from seunet.results.objects import objects
 from support.geojson import check_qupath, painted, polygon_of, read_geojson
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 

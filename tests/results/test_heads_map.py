@@ -10,7 +10,7 @@ from PIL import Image
 
 import seunet
 from seunet.results.heads_map import TINT, head_colors, head_lines, write_heads
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.segmentation import HeadwiseNetwork
 from support.planes import ArrayPlane
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seunet.errors import StorageError
-from seunet.images.image import cut
+from seunet.images import cut
 from seunet.results.label_plane import Plane
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import ndimage
 
 from seunet.errors import InputError
-from seunet.results import objects as module
-from seunet.results.objects import Object, Tally, objects
+from seunet.results import find_objects as module
+from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.splitting import parts_of, squared_distance
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 

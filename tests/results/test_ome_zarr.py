@@ -13,7 +13,7 @@ from seunet.results import ome_zarr as module
 from seunet.results import pyramid
 from seunet.results.ome_zarr import as_byte, write_probabilities
 from seunet.results.pyramid import halved_by_mean
-from seunet.storage.atomic import atomic_folder
+from seunet.storage import atomic_folder
 from support.datasets import tree_bytes
 from support.planes import ArrayPlane, nuclei_frame
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from seunet.results.coordinates import coordinates_text
-from seunet.results.objects import Object, objects
+from seunet.results.find_objects import Object, objects
 from seunet.results.outlines import edges_and_corners, through_middles, trace_rings
 from seunet.results.polygons import circularity, outline_length
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes

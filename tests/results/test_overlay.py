@@ -10,9 +10,9 @@ from PIL import Image
 
 from seunet.errors import InputError
 from seunet.results import legend, shares
+from seunet.results.find_objects import Tally, objects
 from seunet.results.legend import scale_bar
 from seunet.results.numbered import NumberedObjects
-from seunet.results.objects import Tally, objects
 from seunet.results.overlay import legend_lines, write_overlay
 from seunet.results.shares import code_shares
 from seunet.results.write import write_results

@@ -7,7 +7,7 @@ import pytest
 
 import seunet
 from seunet.errors import InputError
-from seunet.images.image import ArrayImage, Bounds, RgbArray
+from seunet.images import ArrayImage, Bounds, RgbArray
 from seunet.scale.estimator import ScaleEstimator, shipped_estimator
 from seunet.scale.of_slide import ENOUGH_REGIONS, MOST_READS, estimate_slide, halton
 from support.made_tissue import made_tissue

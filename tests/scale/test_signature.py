@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from seunet.scale.moments import BLOCK_PX, block_counts, block_means, block_moments
-from seunet.scale.signature import LADDER, MOMENTS, SIGNATURE_LENGTH, signature, smoothing_taps
+from seunet.scale.signatures import LADDER, MOMENTS, SIGNATURE_LENGTH, signature, smoothing_taps
 from seunet.scale.templates import GRID, fit_templates, read_scale
 
 FloatImage = NDArray[np.float32]

@@ -14,8 +14,8 @@ from PIL import Image
 
 from seunet.segmentation.cluster import over_cluster
 from seunet.segmentation.inputs import find_inputs
+from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import FileResult
 from seunet.segmentation.segment_many import one_after_the_other
 from support.slides import make_slide
 from tests.cli.test_segment import result_bytes

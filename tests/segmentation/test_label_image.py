@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from seunet.errors import InputError, RegionError, StorageError
-from seunet.images.image import ArrayImage, RgbArray
-from seunet.results.frame import NOT_ANALYSED
-from seunet.results.label_plane import Plane
+from seunet.images import ArrayImage, RgbArray
+from seunet.results import NOT_ANALYSED, Plane
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.ledger import LEDGER
 from seunet.segmentation.scale_choice import ReadingPlan

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seunet.errors import InputError
-from seunet.images.image import Level, Mpp
-from seunet.models.heads_to_use import NO_RANGE
+from seunet.images import Level, Mpp
+from seunet.models import NO_RANGE
 from seunet.segmentation.scale_choice import plan
 from seunet.segmentation.scale_plan import MAX_ENLARGEMENT
 

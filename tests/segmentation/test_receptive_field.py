@@ -5,8 +5,7 @@ import pytest
 import torch
 
 import seunet
-from seunet.models.seunet import SEUNet
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.models import ScaleUNet, SEUNet
 from seunet.segmentation.receptive_field import filter_radii, layer_radius, receptive_radius, seen_by_network
 from seunet.segmentation.spans import Span, made_by_upsampling, seen_by_pooling, seen_by_upsampling
 from tests.support.networks import calm_model

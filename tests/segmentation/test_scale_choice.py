@@ -13,9 +13,9 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError
-from seunet.images.image import ArrayImage, Mpp
+from seunet.images import ArrayImage, Mpp
 from seunet.limits import MPP_RANGE
-from seunet.models.card import HeadCalibration, ModelCard
+from seunet.models import HeadCalibration, ModelCard
 from seunet.segmentation.scale_choice import known_scale, scale_facts, scale_lines
 from support.cli import seunet as run
 from support.made_tissue import made_tissue

@@ -9,8 +9,7 @@ import torch
 
 import seunet
 from seunet.errors import InputError
-from seunet.models.card import ModelCard
-from seunet.models.seunet import SEUNet
+from seunet.models import ModelCard, SEUNet
 from tests.support.networks import calm_model, picture
 
 

@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import interpolate
 
 from seunet.errors import RegionError
-from seunet.images.image import ArrayImage, RgbArray
+from seunet.images import ArrayImage, RgbArray
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_pixels import WorkingRaster

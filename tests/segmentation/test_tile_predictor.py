@@ -6,9 +6,9 @@ import torch
 
 import seunet
 from seunet.errors import InputError
-from seunet.kernels.dispatch import join_upsampled
+from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
-from seunet.maths.fusion import confidence, first_largest, softmax_in_order
+from seunet.maths import confidence, first_largest, softmax_in_order
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
 from seunet.segmentation.tiling import tiles
 from tests.support.networks import calm_model, picture

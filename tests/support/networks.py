@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
 import seunet
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.models import ScaleUNet
 
 
 def picture(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:

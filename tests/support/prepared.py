@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import seunet as package
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.models import ScaleUNet
 from support.cli import seunet
 from support.datasets import class_map, write_lab, write_monuseg
 

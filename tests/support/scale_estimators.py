@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
-from seunet.scale.regions import Region
+from seunet.scale import Region, ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
 
 
 def trusting_estimator() -> ScaleEstimator:

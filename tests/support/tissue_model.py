@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import seunet
-from seunet.models.card import ModelCard
+from seunet.models import ModelCard
 
 COLORS = ((255, 255, 255), (60, 20, 160))
 

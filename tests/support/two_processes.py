@@ -15,17 +15,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from seunet.data.augment import epoch_order
+from seunet.data import epoch_order
 from seunet.errors import SeunetError
-from seunet.layers.scalewise import ScaleNorm2d
-from seunet.training.batches import Sources
-from seunet.training.config import TrainingConfig
-from seunet.training.distributed import Processes, joined
-from seunet.training.loop import train
-from seunet.training.make_model import make_model
-from seunet.training.optimizer import make_optimizer
-from seunet.training.trainer import Batch, Trainer, collate
-from seunet.training.validation import validate
+from seunet.layers import ScaleNorm2d
+from seunet.training import (
+    Batch,
+    Processes,
+    Sources,
+    Trainer,
+    TrainingConfig,
+    collate,
+    joined,
+    make_model,
+    make_optimizer,
+    train,
+    validate,
+)
 from support.training import poisoned, stop_after, tiny_config
 
 BATCH = 8

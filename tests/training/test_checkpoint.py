@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from seunet.errors import ModelFileError, StorageError
-from seunet.models.registry import create_model
+from seunet.models import create_model
 from seunet.training.checkpoint import (
     FORMAT,
     Checkpoint,

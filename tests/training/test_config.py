@@ -10,7 +10,7 @@ import yaml
 
 from seunet.errors import InputError
 from seunet.limits import MAX_CONFIG_BYTES
-from seunet.models.registry import model_config
+from seunet.models import model_config
 from seunet.settings import to_yaml
 from seunet.training.config import learning_fields, read_config
 from support.cli import seunet

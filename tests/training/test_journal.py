@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seunet.errors import InputError, StorageError
-from seunet.storage.jsonl import Journal, rounded, rows
+from seunet.storage import Journal, rounded, rows
 from support.training import failing_call, file_size_limit
 
 

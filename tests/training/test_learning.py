@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seunet.training.batches import Sources
-from seunet.training.make_model import make_model
+from seunet.training.loading import Sources
+from seunet.training.new_model import make_model
 from seunet.training.validation import validate
 from support.training import ALONE, tiny_config, train_alone
 

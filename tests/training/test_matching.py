@@ -9,16 +9,15 @@ import torch
 from torch import Tensor, nn
 
 import seunet
-from seunet.data.augment import Augmentation, draw, octaves_outside
+from seunet.data import Augmentation, draw, octaves_outside
 from seunet.errors import InputError
-from seunet.layers.scalewise import ScaleNorm2d
-from seunet.maths.fusion import fuse
-from seunet.models.registry import create_model
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.batches import ShareSampler, Sources
+from seunet.layers import ScaleNorm2d
+from seunet.maths import fuse
+from seunet.models import ScaleUNet, create_model
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.head_bands import head_scales, scale_bands
-from seunet.training.make_model import begin_with
+from seunet.training.loading import ShareSampler, Sources
+from seunet.training.new_model import begin_with
 from seunet.training.optimizer import make_optimizer, set_pace
 from seunet.training.trainer import Batch, LossOf, Trainer
 from support.training import ALONE, tiny_config, train_alone

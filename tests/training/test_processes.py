@@ -13,13 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from seunet.data.augment import epoch_order
+from seunet.data import epoch_order
 from seunet.errors import InputError
-from seunet.storage.jsonl import rows
-from seunet.training.batches import Sources
+from seunet.storage import rows
 from seunet.training.checkpoint import read_checkpoint, restore_model
 from seunet.training.distributed import joined
-from seunet.training.make_model import make_model
+from seunet.training.loading import Sources
+from seunet.training.new_model import make_model
 from seunet.training.trainer import Batch
 from seunet.training.validation import validate
 from support.training import (

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from seunet.models.registry import create_model
+from seunet.models import create_model
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace, without_decay
 
 

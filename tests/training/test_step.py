@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seunet.layers.scalewise import ScaleNorm2d
-from seunet.models.registry import create_model
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.storage.jsonl import rows
+from seunet.layers import ScaleNorm2d
+from seunet.models import ScaleUNet, create_model
+from seunet.storage import rows
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory

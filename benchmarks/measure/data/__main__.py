@@ -27,12 +27,9 @@ from PIL import Image
 from benchmarks.measure.data.rules import rule_figures
 from benchmarks.measure.data.stain import stain_figures
 from benchmarks.record import write_results
-from seunet.data.formats.bcss import plan_bcss
-from seunet.data.formats.monuseg import plan_monuseg
-from seunet.data.manifest import Manifest
-from seunet.data.prepare.plan import PrepareSettings
-from seunet.data.prepare.run import prepare
-from seunet.data.verify import verify
+from seunet.data import Manifest, verify
+from seunet.data.formats import plan_bcss, plan_monuseg
+from seunet.data.prepare import PrepareSettings, prepare
 from support.datasets import he_pixels
 from support.real_data import real_data
 

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from seunet.data.augment import FLIPS_AND_SHIFT
-from seunet.data.windows import EpochSampler, WindowDataset
-from seunet.models.registry import create_model
+from seunet.data import FLIPS_AND_SHIFT, EpochSampler, WindowDataset
+from seunet.models import create_model
 
 BATCH = 20
 

@@ -12,8 +12,8 @@ from matplotlib.path import Path as Outline
 from numpy.typing import NDArray
 from PIL import Image
 
-from seunet.data.formats.imagescope import parse_annotation
-from seunet.maths.polygon_fill import outside_distance, ring_pixels
+from seunet.data.formats import parse_annotation
+from seunet.maths import outside_distance, ring_pixels
 
 Rule = Callable[[NDArray[np.float64], int], NDArray[np.bool_]]
 

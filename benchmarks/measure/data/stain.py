@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from seunet.data.manifest import read_manifest
-from seunet.data.stain import TARGET
-from seunet.maths.stain import DENSITY, LAMBDA_FIT, START, Stains, apply_stains, concentrations, fit_stains, tissue
+from seunet.data import TARGET, read_manifest
+from seunet.maths import DENSITY, LAMBDA_FIT, START, Stains, apply_stains, concentrations, fit_stains, tissue
 from support.stained import MATRICES, angle_degrees, concentrations_of_tissue, render, stained_image, unit
 
 SIZE_PX = 1000

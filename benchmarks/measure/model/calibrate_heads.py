@@ -24,16 +24,22 @@ from torch import Tensor
 
 from benchmarks.measure.scale.fit import HALF_SCALE
 from benchmarks.record import write_results
-from seunet.cli.evaluate import names
-from seunet.data.windows import WindowDataset
-from seunet.evaluation.confusions import images_of
-from seunet.evaluation.predictors import blind, known
-from seunet.maths.confusion import confusion_matrix, headline_iou
-from seunet.maths.fusion import CALIBRATED, FUSIONS, Calibration, Fusion, first_largest, fuse
-from seunet.maths.rescaling import rescale, rescale_mask
-from seunet.models.card import HeadCalibration
-from seunet.models.files import load, model_folder, weights_sha256
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.cli import names
+from seunet.data import WindowDataset
+from seunet.evaluation import blind, images_of, known
+from seunet.maths import (
+    CALIBRATED,
+    FUSIONS,
+    Calibration,
+    Fusion,
+    confusion_matrix,
+    first_largest,
+    fuse,
+    headline_iou,
+    rescale,
+    rescale_mask,
+)
+from seunet.models import HeadCalibration, ScaleUNet, load, model_folder, weights_sha256
 
 SCALES = tuple(0.25 * 2 ** (step / 2) for step in range(9))
 TILES_PX = (500, 500, 4)

@@ -27,14 +27,13 @@ import yaml
 
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS
-from seunet.data.manifest import read_manifest
-from seunet.evaluation.report_folder import read_report
-from seunet.maths.fusion import FUSIONS
-from seunet.models.files import load
+from seunet.data import read_manifest
+from seunet.evaluation import read_report
+from seunet.maths import FUSIONS
+from seunet.models import load
 from seunet.pretrained import BUILT_IN
-from seunet.storage.atomic import atomic_path
-from seunet.training.checkpoint import read_checkpoint
-from seunet.training.make_model import card_of, model_of
+from seunet.storage import atomic_path
+from seunet.training import card_of, model_of, read_checkpoint
 
 KEPT = RESULTS / "nuclei"
 STAGES = (KEPT / "first-stage", KEPT / "second-stage")

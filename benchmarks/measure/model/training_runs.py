@@ -15,9 +15,8 @@ import yaml
 
 from benchmarks.record import RESULTS, ROOT
 from seunet.errors import InputError
-from seunet.evaluation.figures.training import training_curves
-from seunet.storage.atomic import atomic_path, write_text
-from seunet.storage.jsonl import rows
+from seunet.evaluation.figures import training_curves
+from seunet.storage import atomic_path, rows, write_text
 
 KEPT = RESULTS / "training"
 PICTURE = ROOT / "docs" / "images" / "training-monuseg-cpu.png"

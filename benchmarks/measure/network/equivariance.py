@@ -19,11 +19,10 @@ from torch import Tensor, nn
 
 import seunet
 from benchmarks.record import write_results
-from seunet.evaluation.equivariance import error_matrix, interior, squared_ratio, without_mean
+from seunet.evaluation import error_matrix, interior, squared_ratio, without_mean
 from seunet.layers import GaussianConv2d
-from seunet.maths.rescaling import rescale
-from seunet.maths.sigma import SigmaRange, block_starts, equal_range, geometric_range
-from seunet.models.seunet import SEUNet
+from seunet.maths import SigmaRange, block_starts, equal_range, geometric_range, rescale
+from seunet.models import SEUNet
 from support.images import band_limited
 
 SEEDS = (0, 1, 2)

@@ -16,10 +16,10 @@ from torch.nn.functional import batch_norm, max_pool2d
 
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved, summary
+from seunet.kernels import batch_norm_relu, join_upsampled, max_pool
 from seunet.kernels import threads as team
-from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, max_pool
 from seunet.layers import GaussianConv2d
-from seunet.maths.rescaling import upsample_to
+from seunet.maths import upsample_to
 
 THREADS, ROUNDS = 2, 40
 

@@ -20,9 +20,9 @@ from torch import Tensor
 
 import seunet
 from benchmarks.record import write_results
-from seunet.images.pillow_codec import decode_rgb, read_image
-from seunet.models.seunet import SEUNet
-from seunet.segmentation.receptive_field import filter_radii, receptive_radius
+from seunet.images import decode_rgb, read_image
+from seunet.models import SEUNet
+from seunet.segmentation import filter_radii, receptive_radius
 
 FACTORS = (0.5, 1.0, 2.0)
 HEIGHT_PX = 512

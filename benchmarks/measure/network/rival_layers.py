@@ -22,11 +22,9 @@ from torch import Tensor, nn
 
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved
+from seunet.layers import DiscreteScaleConv2d, SteerableConv2d
 from seunet.layers import sesn_conv as steerable
-from seunet.layers.disco_conv import DiscreteScaleConv2d
-from seunet.layers.sesn_conv import SteerableConv2d
-from seunet.maths.disco import discrete_bases
-from seunet.maths.sesn import steerable_basis
+from seunet.maths import discrete_bases, steerable_basis
 
 SCALES = (1, 2, 3, 4, 5)
 FRACTIONAL_SCALES = (1, 2**0.5, 2, 2**1.5, 4)

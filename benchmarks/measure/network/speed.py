@@ -25,8 +25,7 @@ import seunet
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved, summary
 from seunet.kernels import reference
-from seunet.models.seunet import SEUNet
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.models import ScaleUNet, SEUNet
 
 THREADS = 2
 BASE = "unet"

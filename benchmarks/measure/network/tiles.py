@@ -20,9 +20,8 @@ import torch
 import seunet
 from benchmarks.record import write_results
 from seunet.memory import keep_freed_memory
-from seunet.models.seunet import SEUNet
-from seunet.segmentation.spans import Span
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.models import SEUNet
+from seunet.segmentation import HeadwiseNetwork, Span
 
 SLIDE_PX = 40_000
 ROWS: tuple[tuple[str, float, tuple[int, int] | None], ...] = (

@@ -25,19 +25,23 @@ import torch
 import seunet
 from benchmarks.record import ROOT, write_results
 from benchmarks.timing import interleaved, summary
-from seunet.data.formats.monuseg import plan_monuseg
-from seunet.data.prepare.plan import PrepareSettings
-from seunet.data.prepare.run import prepare
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training import loop
+from seunet.data.formats import plan_monuseg
+from seunet.data.prepare import PrepareSettings, prepare
+from seunet.models import ScaleUNet
+from seunet.training import (
+    Batch,
+    Pace,
+    Processes,
+    Trainer,
+    batches,
+    loop,
+    make_optimizer,
+    peak_memory_bytes,
+    read_config,
+    set_pace,
+)
 from seunet.training import run_files as keeping
 from seunet.training import trainer as step
-from seunet.training.batches import batches
-from seunet.training.config import read_config
-from seunet.training.distributed import Processes
-from seunet.training.observers import peak_memory_bytes
-from seunet.training.optimizer import Pace, make_optimizer, set_pace
-from seunet.training.trainer import Batch, Trainer
 from support.real_data import real_data
 
 THREADS = 2

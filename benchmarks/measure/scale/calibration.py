@@ -29,10 +29,8 @@ from benchmarks.measure.scale.fit import (
 )
 from benchmarks.measure.scale.samples import images_of, scaled
 from benchmarks.record import write_results
-from seunet.evaluation.test_scales import TEST_SCALES
-from seunet.scale.estimator import Limits, distance, shipped_estimator, width
-from seunet.scale.signature import signature
-from seunet.scale.templates import Templates, read_scale
+from seunet.evaluation import TEST_SCALES
+from seunet.scale import Limits, Templates, distance, read_scale, shipped_estimator, signature, width
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 

@@ -32,9 +32,7 @@ from benchmarks.measure.scale.fit import (
     read_samples,
 )
 from benchmarks.record import write_results
-from seunet.scale.estimator import Limits, ScaleEstimate, ScaleEstimator, conflict
-from seunet.scale.regions import Region
-from seunet.scale.templates import Templates
+from seunet.scale import Limits, Region, ScaleEstimate, ScaleEstimator, Templates, conflict
 
 WRONG_BY = (0.25, 0.5, 2.0, 4.0)
 """Stated over true mpp: objectives that are mistaken for each other differ by factors of two."""

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import write_results
-from seunet.images.image import ArrayImage, Bounds, RgbArray
+from seunet.images import ArrayImage, Bounds, RgbArray
 from seunet.memory import peak_bytes
-from seunet.scale.of_slide import estimate_slide
+from seunet.scale import estimate_slide
 from support.made_tissue import made_tissue
 
 SIDES_PX = (10_000, 40_000)

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.measure.scale.estimate import estimates_at, summary
 from benchmarks.measure.scale.samples import images_of
 from benchmarks.record import write_results
-from seunet.data.manifest import SPLITS, read_manifest
+from seunet.data import SPLITS, read_manifest
 
 SCALES = tuple(0.5 * 2 ** (step / 2) for step in range(-1, 7))
 SCANNED_AT_20X = "A12F_AO"

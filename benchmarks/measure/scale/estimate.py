@@ -25,11 +25,11 @@ from benchmarks.measure.scale.samples import blurred, images_of, scaled, through
 from benchmarks.measure.scale.scores import scores
 from benchmarks.pictures.scale_estimate import ScalePoint, scale_figure
 from benchmarks.record import ROOT, write_results
-from seunet.data.augment import Augmentation, draw, stain_table
-from seunet.evaluation.figures.style import write_png
-from seunet.evaluation.test_scales import TEST_SCALES
-from seunet.models.registry import create_model
-from seunet.scale.estimator import ScaleEstimate, estimate_scale
+from seunet.data import Augmentation, draw, stain_table
+from seunet.evaluation import TEST_SCALES
+from seunet.evaluation.figures import write_png
+from seunet.models import create_model
+from seunet.scale import ScaleEstimate, estimate_scale
 from support.foreign_images import foreign_images
 
 RgbArray = NDArray[np.uint8]

@@ -22,12 +22,23 @@ from numpy.typing import NDArray
 from benchmarks.measure.scale.samples import images_of, scaled, varied
 from benchmarks.measure.scale.scores import scores
 from benchmarks.record import write_results
-from seunet.data.manifest import read_manifest
-from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
-from seunet.scale.files import save_estimator
-from seunet.scale.regions import Region, observe, spread_boxes
-from seunet.scale.signature import signature
-from seunet.scale.templates import Reading, Templates, fit_templates, read_scale
+from seunet.data import read_manifest
+from seunet.scale import (
+    INTERVAL_AT,
+    Limits,
+    Reading,
+    Region,
+    ScaleEstimator,
+    Templates,
+    distance,
+    fit_templates,
+    observe,
+    read_scale,
+    save_estimator,
+    signature,
+    spread_boxes,
+    width,
+)
 
 FloatArray = NDArray[np.float64]
 

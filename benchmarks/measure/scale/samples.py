@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.data.augment import Augmentation, draw, stain_table
-from seunet.data.manifest import read_manifest
+from seunet.data import Augmentation, draw, read_manifest, stain_table
 from seunet.images import pillow_codec as raster
-from seunet.maths.rescaling import rescale
+from seunet.maths import rescale
 
 RgbArray = NDArray[np.uint8]
 

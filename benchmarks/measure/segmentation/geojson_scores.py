@@ -25,9 +25,9 @@ from PIL import Image
 
 from benchmarks.record import write_results
 from benchmarks.watching import Ran, run_seunet
-from seunet.data.manifest import read_manifest
-from seunet.maths.confusion import confusion_matrices, headline_iou
-from seunet.results.frame import Frame
+from seunet.data import read_manifest
+from seunet.maths import confusion_matrices, headline_iou
+from seunet.results import Frame
 from support.geojson import painted, read_geojson
 
 FUSION = "p_ens"

@@ -21,11 +21,9 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.record import MEASURED, ROOT, commit, write_results
-from seunet.results.frame import Frame
-from seunet.results.geojson import write_geojson
-from seunet.results.objects import objects
-from seunet.results.write import write_results as write_files
-from seunet.training.observers import peak_memory_bytes
+from seunet.results import Frame, objects, write_geojson
+from seunet.results import write_results as write_files
+from seunet.training import peak_memory_bytes
 from support.geojson import check_qupath, painted, polygon_of, read_geojson
 from support.planes import ArrayPlane, discs, nuclei_frame, random_codes
 

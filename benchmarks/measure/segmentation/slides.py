@@ -26,8 +26,8 @@ from PIL import Image
 
 from benchmarks.record import MEASURED, commit, write_results
 from benchmarks.watching import Ran, run_seunet
-from seunet.models.files import load, weights_sha256
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.models import load, weights_sha256
+from seunet.segmentation import HeadwiseNetwork
 from support.slides import GLASS, TILE_PX, halved, jpeg_tile, lay_out_slide
 
 Pixels = NDArray[np.uint8]

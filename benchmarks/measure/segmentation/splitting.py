@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from benchmarks.record import write_results
-from seunet.results import objects as rule
-from seunet.results.frame import Frame
-from seunet.results.objects import objects
+from seunet.results import Frame, objects
+from seunet.results import find_objects as rule
 from support.planes import ArrayPlane
 from support.real_data import real_data
 

@@ -27,10 +27,8 @@ import seunet
 from benchmarks.measure.segmentation.slides import tissue_field, weights
 from benchmarks.record import write_results
 from seunet.memory import keep_freed_memory
-from seunet.models.card import ModelCard
-from seunet.segmentation.inputs import Item
-from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import segment_file
+from seunet.models import ModelCard
+from seunet.segmentation import Choices, Item, segment_file
 
 SIDES_PX = (2048,)
 ROUNDS = 3

@@ -21,14 +21,11 @@ import torch
 
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import MEASURED, RESULTS, commit, write_results
-from seunet.cli.evaluate import names, tile_sizes
-from seunet.evaluation.evaluate import EvaluationSettings, evaluate
-from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
-from seunet.maths.fusion import CALIBRATED
-from seunet.models.files import load
-from seunet.models.heads_to_use import AUTO, fusion_of, known_fusions
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.scale.files import load_estimator
+from seunet.cli import names, tile_sizes
+from seunet.evaluation import TEST_SCALES, EvaluationSettings, evaluate, parsed_scales
+from seunet.maths import CALIBRATED
+from seunet.models import AUTO, ScaleUNet, fusion_of, known_fusions, load
+from seunet.scale import load_estimator
 
 NAME = "told_or_not"
 UNET_RUN = RESULTS / "told-or-not" / "unet-second-stage"

@@ -197,7 +197,7 @@ def verify_set(
     Example: seunet data verify prepared/monuseg
     """
     from seunet.data.manifest import read_manifest
-    from seunet.data.verify import verify
+    from seunet.data.verification import verify
 
     with progress_of(progress) as show:
         findings = verify(folder, show)

@@ -12,7 +12,7 @@ from seunet.cli.progress import progress as progress_of
 from seunet.errors import InputError
 
 if TYPE_CHECKING:
-    from seunet.evaluation.evaluate import EvaluationSettings
+    from seunet.evaluation.run import EvaluationSettings
     from seunet.models.unet_skeleton import ScaleUNet
 
 MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
@@ -66,8 +66,8 @@ def evaluate(
 
     Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --known --estimated
     """
-    from seunet.evaluation.evaluate import EvaluationSettings
-    from seunet.evaluation.evaluate import evaluate as run
+    from seunet.evaluation.run import EvaluationSettings
+    from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
     from seunet.models.files import load
     from seunet.models.heads_to_use import known_fusions
@@ -124,10 +124,10 @@ def _write_results(document: dict[str, Any], out: Path) -> None:
 def _write_panels(
     document: dict[str, Any], model: ScaleUNet, data: Path, settings: EvaluationSettings, out: Path
 ) -> None:
-    from seunet.evaluation.evaluate import open_windows
     from seunet.evaluation.figures.panels import PANEL_SCALES, panel, panels_figure
     from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.predictors import ways_of_predicting
+    from seunet.evaluation.run import open_windows
 
     windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
     ways = ways_of_predicting(settings.ways, settings.antialias)

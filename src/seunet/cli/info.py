@@ -42,7 +42,7 @@ def _model(target: str) -> dict[str, Any]:
 def _print_image(path: Path, as_json: bool) -> None:
     from contextlib import closing
 
-    from seunet.images.describe import describe, description_text
+    from seunet.images.facts import describe, description_text
     from seunet.images.sandboxed import open_guarded
     from seunet.scale.of_slide import estimate_slide
     from seunet.segmentation.scale_choice import describe_estimate

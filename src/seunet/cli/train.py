@@ -17,7 +17,7 @@ from seunet.memory import keep_freed_memory
 
 if TYPE_CHECKING:
     from seunet.models.unet_skeleton import ScaleUNet
-    from seunet.training.batches import Sources
+    from seunet.training.loading import Sources
     from seunet.training.observers import Observer, StepReport, TrainingOutcome, ValidationReport
 
 EXIT_INTERRUPTED = 130

@@ -1,1 +1,18 @@
-"""Readers and writers of data sets, stain normalisation, verification."""
+"""Prepared data sets: the manifest, windows with their augmentation, verification.  `formats/` reads the layouts people
+have, `prepare/` turns them into the one prepared form.
+
+May import: `models` and the rooms below.  Begin with `manifest.py`, which describes the prepared form.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.data.augment import FLIPS_AND_SHIFT, Augmentation, draw, epoch_order, octaves_outside, stain_table
+    from seunet.data.manifest import SPLITS, Manifest, read_manifest, summary_lines, write_manifest
+    from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
+    from seunet.data.verification import verify
+    from seunet.data.windows import EpochSampler, Window, WindowDataset
+else:
+    __getattr__, __dir__ = door(__name__)

@@ -1,1 +1,22 @@
-"""Scales, metrics, equivariance, figures."""
+"""How good a model is: test scales, ways of predicting, scores, equivariance errors, reports.  `figures/` draws,
+`reproduce/` trains and measures a whole table.
+
+May import: `segmentation` and the rooms below.  Begin with `run.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.evaluation.confusions import counts, images_of
+    from seunet.evaluation.demo import at_scales
+    from seunet.evaluation.equivariance import assert_equivariant, error_matrix, interior, squared_ratio, without_mean
+    from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
+    from seunet.evaluation.page import Block, Heading, as_html, as_markdown, markdown_table, write_pictures
+    from seunet.evaluation.predictors import blind, known, told
+    from seunet.evaluation.report_folder import read_report
+    from seunet.evaluation.run import EvaluationSettings, evaluate
+    from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales, scale_label
+else:
+    __getattr__, __dir__ = door(__name__)

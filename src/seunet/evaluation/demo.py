@@ -18,11 +18,11 @@ from seunet.evaluation.page import Block, Heading, Picture, Table, Text
 from seunet.images.image import ArrayImage, RgbArray
 from seunet.maths.rescaling import rescale
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.results.find_objects import objects
 from seunet.results.label_plane import ArrayPlane
 from seunet.results.legend import shades
-from seunet.results.objects import objects
+from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.segment_array import Segmentation, segment
-from seunet.segmentation.segment_file import frame_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,6 @@ from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.confusions import images_of
 from seunet.evaluation.equivariance import pair_errors, without_mean
-from seunet.evaluation.evaluate import open_windows
 from seunet.evaluation.page import markdown_table
 from seunet.evaluation.predictors import head_logits
 from seunet.evaluation.provenance import (
@@ -30,6 +29,7 @@ from seunet.evaluation.provenance import (
     source_line,
 )
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
 from seunet.models.seunet import SEUNet

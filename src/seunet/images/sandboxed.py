@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from seunet.errors import InputError, RegionError, ResourceError, SeunetError
-from seunet.images.describe import facts_of
+from seunet.images.facts import facts_of
 from seunet.images.file_image import Facts, FileImage, region_error
 from seunet.images.image import RgbArray
 from seunet.limits import MAX_READ_SECONDS, MAX_READER_BYTES

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seunet.errors import InputError, RegionError
-from seunet.images.describe import describe
+from seunet.images.facts import describe
 from seunet.images.file_image import FileImage
 from seunet.images.open import open_image
 from seunet.memory import keep_freed_memory

@@ -1,1 +1,14 @@
-"""The fast paths behind one function each, equal to the reference.  See `dispatch.jet_convolution`."""
+"""The fast paths: one function per operation, equal to the reference in `reference.py`; its compiled loops are in the
+file of the same name with `_loops`.
+
+May import: `maths`, `images`, `storage` and the foundations.  Begin with `dispatch.py`, which chooses.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, kernel_backend, max_pool
+else:
+    __getattr__, __dir__ = door(__name__)

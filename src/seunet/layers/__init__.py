@@ -1,19 +1,17 @@
-"""nn.Modules that hold parameters; `forward` is one call into maths or kernels.
+"""nn.Modules that hold parameters; `forward` is one call into maths or kernels.  Feature maps are
+[batch, scales, channels, height, width] everywhere in this room.
 
-Feature maps are [batch, scales, channels, height, width] everywhere in this room.
+May import: `kernels`, `maths` and the rooms below.  Begin with `gaussian_conv.py`.
 """
 
-from seunet.layers.disco_conv import DiscreteScaleConv2d
-from seunet.layers.gaussian_conv import GaussianConv2d
-from seunet.layers.scalewise import Pooling, ScaleNorm2d, ScaleProjection, SharedPointwise
-from seunet.layers.sesn_conv import SteerableConv2d
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DiscreteScaleConv2d",
-    "GaussianConv2d",
-    "Pooling",
-    "ScaleNorm2d",
-    "ScaleProjection",
-    "SharedPointwise",
-    "SteerableConv2d",
-]
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.layers.disco_conv import DiscreteScaleConv2d
+    from seunet.layers.gaussian_conv import GaussianConv2d
+    from seunet.layers.scalewise import Pooling, ScaleNorm2d, ScaleProjection, SharedPointwise
+    from seunet.layers.sesn_conv import SteerableConv2d
+else:
+    __getattr__, __dir__ = door(__name__)

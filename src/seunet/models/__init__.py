@@ -1,1 +1,18 @@
-"""One U skeleton and the ways to fill it; model files."""
+"""One U skeleton and the ways to fill it; models by name, their files and cards.
+
+May import: `scale`, `layers` and the rooms below.  Begin with `registry.py`, then `unet_skeleton.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.models.card import HeadCalibration, ModelCard
+    from seunet.models.files import load, model_folder, save, weights_sha256
+    from seunet.models.heads_to_use import AUTO, NO_RANGE, fusion_of, known_fusions
+    from seunet.models.registry import PlainConv2d, create_model, list_models, model_config
+    from seunet.models.seunet import SEUNet
+    from seunet.models.unet_skeleton import ScaleUNet
+else:
+    __getattr__, __dir__ = door(__name__)

@@ -1,1 +1,20 @@
-"""TODO-door."""
+"""Labels → files: the label plane, objects and how touching ones are separated, outlines, GeoJSON, tables, label TIFF,
+OME-Zarr, overlay.
+
+May import: `training`, `data` and the rooms below, of which it needs `images` and `storage`.  Begin with `write.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.results.find_objects import objects
+    from seunet.results.frame import NOT_ANALYSED, Frame
+    from seunet.results.geojson import write_geojson
+    from seunet.results.label_plane import ArrayPlane, Plane
+    from seunet.results.label_tiff import write_label_tiff
+    from seunet.results.overlay import write_overlay
+    from seunet.results.write import write_results
+else:
+    __getattr__, __dir__ = door(__name__)

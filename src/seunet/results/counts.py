@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from seunet.results.find_objects import Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.numbers import short
-from seunet.results.objects import Tally
 from seunet.storage.atomic import write_text
 
 COLUMNS: Final = ("kind", "name", "objects", "area_px", "area_um2", "share_of_analysed")

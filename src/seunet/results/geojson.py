@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
 
+from seunet.results.find_objects import Object
 from seunet.results.frame import MIN_SCALE, Frame
 from seunet.results.numbers import short
-from seunet.results.objects import Object
 from seunet.results.polygons import circularity, outline_length
 from seunet.storage.atomic import atomic_path
 

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.results.find_objects import Labels
 from seunet.results.frame import Color
 from seunet.results.legend import QUICKLY, Line, shades, with_legend
-from seunet.results.objects import Labels
 from seunet.results.shares import code_shares
 from seunet.storage.atomic import write_bytes
 

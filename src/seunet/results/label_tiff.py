@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.results.find_objects import Labels
 from seunet.results.frame import NOT_ANALYSED, Frame
-from seunet.results.objects import Labels
 from seunet.results.pyramid import bands, halved_by_majority, level_sizes, levels
 from seunet.storage.atomic import atomic_path
 

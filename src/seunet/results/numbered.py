@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.results.objects import Labels, Object
+from seunet.results.find_objects import Labels, Object
 
 
 class NumberedObjects:

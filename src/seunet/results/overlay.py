@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
+from seunet.results.find_objects import Labels, Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, with_legend
 from seunet.results.numbered import NumberedObjects
-from seunet.results.objects import Labels, Tally
 from seunet.results.shares import Shares, code_shares
 from seunet.storage.atomic import write_bytes
 

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.results.find_objects import Labels
 from seunet.results.label_plane import Plane
-from seunet.results.objects import Labels
 
 BAND_PIXELS: Final = 1 << 24
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.results.objects import Labels
+from seunet.results.find_objects import Labels
 
 Shares = NDArray[np.float32]
 

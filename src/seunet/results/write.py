@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.results.counts import write_counts
+from seunet.results.find_objects import Labels, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.label_tiff import write_label_tiff
 from seunet.results.numbered import NumberedObjects
-from seunet.results.objects import Labels, Tally, objects
 from seunet.results.overlay import check_thumbnail, outlines_shown, write_overlay
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seunet.errors import InputError
 from seunet.limits import MPP_RANGE
 from seunet.scale.regions import MIN_SIDE_PX, Region, checked_rgb, observe, spread_boxes
-from seunet.scale.signature import is_flat, signature
+from seunet.scale.signatures import is_flat, signature
 from seunet.scale.templates import Reading, Templates, read_scale
 
 FloatArray = NDArray[np.float64]

@@ -21,7 +21,7 @@ from safetensors.torch import save as tensor_bytes
 from seunet.errors import ModelFileError
 from seunet.limits import MPP_RANGE
 from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator
-from seunet.scale.signature import SIGNATURE_LENGTH
+from seunet.scale.signatures import SIGNATURE_LENGTH
 from seunet.scale.templates import GRID, KNOTS, Templates
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.scale.signature import LADDER, MOMENTS, Rung, smoothing_taps
+from seunet.scale.signatures import LADDER, MOMENTS, Rung, smoothing_taps
 
 FloatImage = NDArray[np.float32]
 

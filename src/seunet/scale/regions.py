@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.scale.moments import block_means, block_moments
-from seunet.scale.signature import red_density
+from seunet.scale.signatures import red_density
 
 RgbArray = NDArray[np.uint8]
 

@@ -1,1 +1,21 @@
-"""TODO-door."""
+"""Image → labels: which files, at which scale, in which tiles, through the network, resumable, into `results`.
+
+May import: `results` and the rooms below.  Begin with `segment_array.py`, then the way of a file.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.segmentation.inputs import Item
+    from seunet.segmentation.one_file import segment_file
+    from seunet.segmentation.options import Choices
+    from seunet.segmentation.receptive_field import filter_radii, receptive_radius
+    from seunet.segmentation.segment_array import segment
+    from seunet.segmentation.segment_many import segment_all
+    from seunet.segmentation.spans import Span
+    from seunet.segmentation.tile_predictor import HeadwiseNetwork
+    from seunet.segmentation.tiling import cut_to, tiles
+else:
+    __getattr__, __dir__ = door(__name__)

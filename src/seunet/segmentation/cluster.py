@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seunet.errors import InputError, ResourceError, StorageError
 from seunet.segmentation.inputs import Item
+from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import FileResult
 from seunet.segmentation.segment_many import Failure, Result, attempt
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import seunet
-from seunet.images.describe import describe
+from seunet.images.facts import describe
 from seunet.images.image import Image
 from seunet.models.files import TrainedModel
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.results.find_objects import Tally
 from seunet.results.frame import Frame
-from seunet.results.objects import Tally
 from seunet.segmentation.label_image import Labelled
 from seunet.segmentation.options import Choices
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan, scale_facts

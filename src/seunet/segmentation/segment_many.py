@@ -10,8 +10,8 @@ from seunet.errors import InputError, SeunetError, StorageError
 from seunet.progress import Progress
 from seunet.results.counts import write_summary
 from seunet.segmentation.inputs import Inputs, Item
+from seunet.segmentation.one_file import FileResult, segment_file
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_file import FileResult, segment_file
 
 SUMMARY_NAME: Final = "summary.csv"
 EXIT_PART: Final = 5

@@ -15,11 +15,11 @@ from torch.utils.data import DataLoader
 from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, ResourceError, SeunetError
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.batches import ShareSampler, Sources, batches, check_shares, image_names
 from seunet.training.config import RecipeSection, TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.head_bands import head_scales, scale_bands
-from seunet.training.make_model import begin_with, make_model
+from seunet.training.loading import ShareSampler, Sources, batches, check_shares, image_names
+from seunet.training.new_model import begin_with, make_model
 from seunet.training.observers import Meter, Observer, StepReport, TrainingOutcome, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore

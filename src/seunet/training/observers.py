@@ -12,7 +12,7 @@ import torch
 
 from seunet.memory import peak_bytes
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.batches import Sources
+from seunet.training.loading import Sources
 
 
 class StepReport(NamedTuple):

@@ -15,7 +15,7 @@ from seunet.storage.atomic import write_text
 from seunet.storage.jsonl import Journal, rounded
 from seunet.training import checkpoint as files
 from seunet.training.config import TrainingConfig, learning_fields
-from seunet.training.make_model import export_model, model_facts
+from seunet.training.new_model import export_model, model_facts
 from seunet.training.observers import Meter, StepReport
 from seunet.training.run_folder import RunFolder
 from seunet.training.trainer import Trainer

@@ -18,7 +18,7 @@ from seunet.errors import StorageError
 from seunet.maths.fusion import fuse
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.storage.jsonl import rows
-from seunet.training.batches import Sources
+from seunet.training.loading import Sources
 from seunet.training.run_folder import RunFolder
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
     image_folder, mask_folder = find_folder(source, ["images"]), find_folder(source, ["masks"])
     if image_folder is None or mask_folder is None:
         raise wrong_level(source, EXPECTED, ("images", "masks"))
-    classes, codes, decisions = _classes(rules)
+    classes, codes, decisions = classes_of(rules)
     images, image_faults = images_in(image_folder)
     masks, mask_faults = files_by_stem(mask_folder, (".png", ".tif", ".tiff"))
     names, faults = pair(images, masks, "images", "masks")
@@ -76,7 +76,7 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
     )
 
 
-def _classes(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list[str]]:
+def classes_of(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list[str]]:
     """The class table, source code → class code, and what was decided."""
     if rules.kind == "instances":
         two = ["background", rules.instance_class]

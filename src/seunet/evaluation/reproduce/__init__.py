@@ -1,1 +1,15 @@
-"""TODO-door."""
+"""The tables of the paper again: a protocol says what is trained and measured; a report says what came of it.
+
+May import: what `evaluation` may.  Begin with `protocol.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.evaluation.reproduce.protocol import jobs, read_protocol
+    from seunet.evaluation.reproduce.report import page
+    from seunet.evaluation.reproduce.run import read_measured
+else:
+    __getattr__, __dir__ = door(__name__)

@@ -18,9 +18,9 @@ import yaml
 from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, unknown_name
 from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
-from seunet.evaluation.evaluate import EvaluationSettings, evaluate
 from seunet.evaluation.report_folder import REPORTS, read_report
 from seunet.evaluation.reproduce.protocol import Experiment, Protocol, Tiles, jobs, slug
+from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.models.files import load
 from seunet.progress import Progress
