@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import seunet as package
+from seunet.evaluation import with_new_names
 from seunet.models import weights_sha256
 from seunet.training import read_checkpoint
 from support.cli import Ran, seunet
@@ -86,10 +87,10 @@ def test_the_best_weights_of_a_run_start_another_one(kept: Path) -> None:
 def test_an_evaluation_is_taken_over_whether_finished_or_not(out: str, kept: Path) -> None:
     finished = read(kept / "evaluated" / "evaluation.json")
     name = "evaluation.json" if out == "evaluated" else "evaluation.partial.json"
-    before = read(kept / out / name)["results"]
+    before = with_new_names(read(kept / out / name))["results"]
     ran = seunet("evaluate", "model", "set", *SCALES, "-o", out)
     assert (ran.code, ran.err) == (0, "")
-    document = read(kept / out / "evaluation.json")
+    document = with_new_names(read(kept / out / "evaluation.json"))
     assert document["results"][: len(before)] == before
     assert 3 <= len(before) <= len(document["results"]) == 10
     for now, then in zip(document["scores"], finished["scores"], strict=True):

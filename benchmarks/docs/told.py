@@ -11,10 +11,10 @@ from benchmarks.measure.model.training_runs import KEPT, facts
 from benchmarks.measure.segmentation.told_or_not import UNET_RUN
 from benchmarks.record import MEASURED
 from benchmarks.tables import results, source, table
-from seunet.evaluation import scale_label
+from seunet.evaluation import scale_label, way_name
 
 UNET_FIRST_RUN = KEPT / "unet"
-WAYS = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
+WAYS = {"blind": "blind", "estimated": "scale estimated", "stated": "scale stated"}
 HOWS = {"p_ens": "P_Ens", "p_dist": "P_Dist", "mean": "mean of heads", "prediction": ""}
 
 
@@ -28,7 +28,7 @@ def told_or_not(split: str) -> str:
     for name in found["models"]:
         for way, title in WAYS.items():
             for row in found["rows"]:
-                if (row["model"], row["way"]) == (name, way):
+                if (row["model"], way_name(row["way"])) == (name, way):
                     how = HOWS.get(row["how"], row["how"])
                     ious = [f"{100 * iou:.1f}" for iou in row["ious"]]
                     rows.append([f"{name}, {title}{', ' if how else ''}{how}", *ious, f"**{100 * row['mean']:.2f}**"])
@@ -63,17 +63,17 @@ def trainings() -> str:
 def _verdict(found: dict[str, Any]) -> str:
     ours = {way: 100 * as_segment_uses_it(found, "SEUNet", way)["mean"] for way in WAYS}
     text = (
-        f"SEUNet as `segment` uses it ({HOWS[found['blind_fusion']]} where told nothing, else the matched head): "
+        f"SEUNet as `segment` uses it ({HOWS[found['blind_fusion']]} where blind, else the matched head): "
         "estimated is "
-        f"{_points(ours['estimated'] - ours['known'])} told, and "
-        f"{_points(ours['estimated'] - ours['blind'])} told nothing."
+        f"{_points(ours['estimated'] - ours['stated'])} stated, and "
+        f"{_points(ours['estimated'] - ours['blind'])} blind."
     )
     if "UNet" in found["models"]:
         theirs = {way: 100 * as_segment_uses_it(found, "UNet", way)["mean"] for way in WAYS}
         text += (
-            f" The plain UNet with the estimated scale is {_points(theirs['estimated'] - theirs['blind'])} itself told "
-            f"nothing and {_points(theirs['estimated'] - ours['estimated'])} the SEUNet with the estimated scale; told "
-            f"the scale it is {_points(theirs['known'] - ours['estimated'])} the SEUNet that had to estimate it."
+            f" The UNet with the estimated scale is {_points(theirs['estimated'] - theirs['blind'])} itself blind "
+            f"and {_points(theirs['estimated'] - ours['estimated'])} the SEUNet with the estimated scale; with the "
+            f"scale stated it is {_points(theirs['stated'] - ours['estimated'])} the SEUNet that had to estimate it."
         )
     return text
 
@@ -169,8 +169,7 @@ def calibration() -> str:
     report = results("calibrate_heads")
     found = report["iou_left_out"]
     names = list(found["blind"])
-    titles = {"blind": "told nothing", "known": "told the scale"}
-    rows = [(titles[way], *(f"{100 * row[name]:.1f}" for name in names)) for way, row in found.items()]
+    rows = [(WAYS[way_name(way)], *(f"{100 * row[name]:.1f}" for name in names)) for way, row in found.items()]
     text = table([f"IoU, %, mean over {len(report['scales'])} scales", *names], rows)
     images = len(report["images"])
     return (
@@ -182,13 +181,13 @@ def calibration() -> str:
 def as_segment_uses_it(found: dict[str, Any], name: str, way: str) -> dict[str, Any]:
     """The row of a model and way that `seunet segment` computes: one head where the scale is known, else a fusion."""
     rows: dict[str, dict[str, Any]] = {
-        row["how"]: row for row in found["rows"] if (row["model"], row["way"]) == (name, way)
+        row["how"]: row for row in found["rows"] if (row["model"], way_name(row["way"])) == (name, way)
     }
     return next(rows[how] for how in ("matched head", found["blind_fusion"], "prediction") if how in rows)
 
 
 def in_short() -> str:
-    """For the README: both models, told nothing, estimated and told."""
+    """For the README: both models, blind, with the scale estimated, and with it stated."""
     report = results("told_or_not")
     found = report["splits"]["test"]
     at_one = found["scales"].index(1.0)

@@ -13,11 +13,11 @@ from benchmarks.tables import results
 from seunet.evaluation.figures import COLORS, Curve, curves_figure, write_png
 
 PICTURE = ROOT / "docs" / "images" / "told-or-not.png"
-STYLES = {"blind": ":", "estimated": "-", "known": "--"}
+STYLES = {"blind": ":", "estimated": "-", "stated": "--"}
 
 
 def curves(found: dict[str, Any]) -> list[Curve]:
-    """Both models, each in one colour; told nothing dotted, estimated in full, told dashed."""
+    """Both models, each in one colour; blind dotted, estimated in full, stated dashed."""
     colors = dict(zip(found["models"], COLORS, strict=False))
     return [
         Curve(f"{name}, {title}", found["scales"], row["ious"], colors[name], 2.2, STYLES[way])

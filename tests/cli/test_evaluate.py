@@ -27,9 +27,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(root: Path) -> Path:
-    ran = seunet("evaluate", root / "model", root / "set", "-o", root / "out", "--told", "--oracle", *FAST)
+    ran = seunet("evaluate", root / "model", root / "set", "-o", root / "out", "--scaled-filters", "--resampled", *FAST)
     assert (ran.code, ran.err) == (0, "")
-    assert "told, best head (oracle)" in ran.out
+    assert "scaled filters, best head (oracle)" in ran.out
     assert ran.out.splitlines()[-1].endswith(f"MiB: {root / 'out' / 'evaluation.md'}")
     return root / "out"
 
@@ -46,10 +46,29 @@ def test_a_report_is_json_csv_a_table_and_two_pictures(out: Path) -> None:
 def test_finished_work_is_shown_again_without_being_done_again(root: Path, out: Path) -> None:
     before = (out / "evaluation.json").read_bytes()
     (out / "curves.png").unlink()
-    ran = seunet("evaluate", root / "model", root / "set", "-o", out, "--told", "--oracle", "--no-panels", *FAST)
+    ran = seunet(
+        "evaluate", root / "model", root / "set", "-o", out, "--scaled-filters", "--resampled", "--no-panels", *FAST
+    )
     assert ran.code == 0
     assert (out / "evaluation.json").read_bytes() == before
     assert (out / "curves.png").is_file()
+
+
+def test_the_options_of_before_work_and_are_not_shown(root: Path, out: Path, tmp_path: Path) -> None:
+    old = ("evaluate", root / "model", root / "set", "-o", out, "--told", "--oracle", "--no-panels", *FAST)
+    before = (out / "evaluation.json").read_bytes()
+    assert seunet(*old).code == 0
+    assert (out / "evaluation.json").read_bytes() == before
+    ran = seunet("evaluate", root / "plain", root / "set", "-o", tmp_path / "o", "--known", "--no-panels", *FAST)
+    assert ran.code == 0
+    assert "  stated, prediction " in ran.out
+    words = seunet("evaluate", "--help").out.split()
+    assert {"--scaled-filters", "--stated", "--resampled"} <= set(words)
+    assert not {"--told", "--known", "--oracle"} & set(words)
+    report = out / "evaluation.json"
+    for way in ("told", "scaled_filters"):
+        assert seunet("plot", "curves", report, "--way", way, "-o", tmp_path / f"{way}.png").code == 0
+    assert (tmp_path / "told.png").read_bytes() == (tmp_path / "scaled_filters.png").read_bytes()
 
 
 def test_equivariance_may_share_the_folder(root: Path, out: Path) -> None:
@@ -96,8 +115,8 @@ def test_a_duration_is_told_in_the_units_it_is_thought_in() -> None:
             "--scales 'x': must be numbers with commas between them, e.g. --scales 0.5,1,2",
         ),
         (
-            ("plain", "set", "--told"),
-            "--told scales the σ of a model, and unet has none; leave it out, or use --oracle",
+            ("plain", "set", "--scaled-filters"),
+            "--scaled-filters multiplies the σ of a model, and unet has none; leave it out, or use --resampled",
         ),
     ],
 )

@@ -70,6 +70,21 @@ def test_an_image_gets_a_folder_of_results_that_agree_with_each_other(
     assert sorted(path.name for path in (out / "a").iterdir()) == sorted([*FILES, "run.json"])
 
 
+def test_the_scale_is_stated_and_a_result_of_before_calls_it_told(image: Path, model: Path, tmp_path: Path) -> None:
+    out, run_json = tmp_path / "out", tmp_path / "out" / "a" / "run.json"
+    command = ("segment", image, "-o", out, "-m", model, "--no-progress", "--scale")
+    assert seunet(*command, "told").code == 0
+    document = json.loads(run_json.read_text())
+    assert (document["choices"]["scale"], document["scale"]["choice"]) == ("stated", "stated")
+    document["choices"]["scale"] = document["scale"]["choice"] = "told"
+    run_json.write_text(json.dumps(document))
+    for name in ("told", "stated"):
+        ran = seunet(*command, name)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.endswith(" (was there)\n")
+    assert "told" not in seunet("segment", "--help").out
+
+
 def test_what_is_done_is_left_alone_and_other_choices_are_refused(image: Path, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert seunet("segment", image, "-o", out, "-m", model, "--no-progress").code == 0
@@ -167,7 +182,7 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
             ("a.png", "--fusion", "median"),
             "--fusion median: Input should be 'auto', 'mean', 'p_dist', 'p_ens' or 'calibrated'",
         ),
-        (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'told' or 'native'"),
+        (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'stated' or 'native'"),
         (("a.png", "--tile-size", "3"), "--tile-size 3: Input should be greater than or equal to 64"),
         (("a.png", "--threads", "0"), "--threads 0: must be 1 or more"),
         (("a.png", "-o", "a.png"), "a.png: is a file; choose a folder for OUT"),

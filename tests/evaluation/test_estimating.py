@@ -13,7 +13,7 @@ from seunet.data import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.figures.panels import panel
-from seunet.evaluation.predictors import blind, known, oracle, told, ways_of_predicting
+from seunet.evaluation.predictors import blind, resampled, scaled_filters, stated, ways_of_predicting
 from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.models import HeadCalibration, ModelCard, ScaleUNet
 from seunet.scale import estimate_scale, shipped_estimator
@@ -22,7 +22,7 @@ from support.made_tissue import made_tissue
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 from tests.support.scale_estimators import saying, trusting_estimator
 
-CARD = ModelCard(mpp=0.25, told_range=(0.8, 1.25))
+CARD = ModelCard(mpp=0.25, scaled_filters_range=(0.8, 1.25))
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +45,16 @@ def model(root: Path) -> ScaleUNet:
 def test_a_known_scale_goes_to_the_filters_within_the_range_and_to_the_pixels_beyond(model: ScaleUNet) -> None:
     image = band_limited(1, 40).sigmoid()
     with torch.inference_mode():
-        assert torch.equal(known(model, 1.2)(image), told(model, 1.2)(image))
-        assert torch.equal(known(model, 2.0)(image), oracle(model, 2.0)(image))
-        assert torch.equal(known(model, 0.5)(image), oracle(model, 0.5)(image))
-        assert torch.equal(known(model, None)(image), blind(model, 1.0)(image))
+        assert torch.equal(stated(model, 1.2)(image), scaled_filters(model, 1.2)(image))
+        assert torch.equal(stated(model, 2.0)(image), resampled(model, 2.0)(image))
+        assert torch.equal(stated(model, 0.5)(image), resampled(model, 0.5)(image))
+        assert torch.equal(stated(model, None)(image), blind(model, 1.0)(image))
 
 
 def test_a_plain_unet_has_its_images_resized(root: Path) -> None:
     unet, image = saved_model(root / "unet", "unet"), band_limited(1, 40).sigmoid()
     with torch.inference_mode():
-        assert torch.equal(known(unet, 1.2)(image), oracle(unet, 1.2)(image))
+        assert torch.equal(stated(unet, 1.2)(image), resampled(unet, 1.2)(image))
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
@@ -112,10 +112,10 @@ def scores_of(document: dict[str, Any], way: str) -> dict[float, Any]:
 
 
 @pytest.mark.usefixtures("large_enough")
-def test_an_estimate_that_is_right_does_as_well_as_being_told(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
-    settings = EvaluationSettings(scales=(2.0,), ways=("blind", "known", "estimated"), estimator=saying(2.0))
+def test_an_estimate_that_is_right_does_as_well_as_a_stated_scale(model: ScaleUNet, data: Path, tmp_path: Path) -> None:
+    settings = EvaluationSettings(scales=(2.0,), ways=("blind", "stated", "estimated"), estimator=saying(2.0))
     document = evaluate(model, data, tmp_path / "right", settings)
-    assert scores_of(document, "estimated") == scores_of(document, "known")
+    assert scores_of(document, "estimated") == scores_of(document, "stated")
     assert scores_of(document, "estimated") != scores_of(document, "blind")
     (row,) = (row for row in document["results"] if row["way"] == "estimated")
     assert {each["scale"] for each in row["estimates"].values()} == {2.0}
@@ -142,12 +142,12 @@ def test_a_calibration_believes_other_heads_where_the_scale_is_known(
     model.card = CARD.model_copy(update={"calibration": calibration})
     settings = EvaluationSettings(
         scales=(2.0,),
-        ways=("blind", "known", "estimated", "pyramid"),
+        ways=("blind", "stated", "estimated", "pyramid"),
         fusions=("p_ens", "calibrated"),
         estimator=saying(2.0),
     )
     document = evaluate(model, data, tmp_path / "calibrated", settings)
-    for way, head in (("blind", "head 5"), ("known", "head 2"), ("estimated", "head 2")):
+    for way, head in (("blind", "head 5"), ("stated", "head 2"), ("estimated", "head 2")):
         rows = scores_of(document, way)[2.0]
         assert rows["calibrated"] == rows[head]
     assert "calibrated" not in scores_of(document, "pyramid")[2.0]

@@ -22,9 +22,10 @@ from seunet.evaluation.scores import BEST_HEAD, comma_separated, markdown, score
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, parsed_scales, scale_label
 from seunet.maths import headline_iou
 from seunet.models import ScaleUNet, weights_sha256
+from tests.support.old_words import in_old_words
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
-SETTINGS = EvaluationSettings(scales=(0.5, 1.0, 1.5), ways=("blind", "told", "oracle"))
+SETTINGS = EvaluationSettings(scales=(0.5, 1.0, 1.5), ways=("blind", "scaled_filters", "resampled"))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_a_score_is_the_headline_iou_of_its_matrix_and_the_mean_is_over_the_scal
         assert each["mean"] == pytest.approx(sum(each["ious"]) / 3, abs=2e-6)
 
 
-def test_told_and_oracle_at_the_training_scale_are_blind(document: dict[str, Any]) -> None:
+def test_scaled_filters_and_resampled_at_the_training_scale_are_blind(document: dict[str, Any]) -> None:
     at_one = [found["confusions"] for found in document["results"] if found["scale"] == 1]
     assert at_one[0] == at_one[1] == at_one[2]
     elsewhere = [found["confusions"] for found in document["results"] if found["scale"] == 1.5]
@@ -94,7 +95,7 @@ def test_told_and_oracle_at_the_training_scale_are_blind(document: dict[str, Any
 
 
 def test_the_best_head_is_the_largest_at_each_scale(document: dict[str, Any]) -> None:
-    for way in ("blind", "told"):
+    for way in ("blind", "scaled_filters"):
         heads = [row(document, way, f"head {number}")["ious"] for number in range(1, 6)]
         assert row(document, way, BEST_HEAD)["ious"] == [max(column) for column in zip(*heads, strict=True)]
 
@@ -103,7 +104,14 @@ def test_the_table_has_a_column_a_scale_and_the_best_head_in_bold(document: dict
     lines = markdown(document).splitlines()
     assert "| test scale | 0.5 | 1 | 1.5 | mean |" in lines
     rows = {line.split(" | ")[0][2:]: line.rstrip(" |").split(" | ")[1:] for line in lines if line.startswith("| ")}
-    assert set(rows) >= {"head 1", "p_ens", BEST_HEAD, "told, head 5", f"told, {BEST_HEAD}", "oracle resize, mean"}
+    assert set(rows) >= {
+        "head 1",
+        "p_ens",
+        BEST_HEAD,
+        "scaled filters, head 5",
+        f"scaled filters, {BEST_HEAD}",
+        "resampled, mean",
+    }
     for place in range(3):
         bold = [name for name, cells in rows.items() if cells[place].startswith("**") and name.startswith("head")]
         ious = {f"head {number}": row(document, "blind", f"head {number}")["ious"][place] for number in range(1, 6)}
@@ -151,6 +159,24 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_report(
     assert one_line_a_result(with_clock) == (tmp_path / "out" / "evaluation.json").read_text()
 
 
+@pytest.mark.parametrize("results", [0, 2, 5, 9])
+def test_a_report_in_the_words_of_before_is_read_and_gone_on_with(
+    results: int, document: dict[str, Any], root: Path, data: Path, model: ScaleUNet, tmp_path: Path
+) -> None:
+    old = json.loads(in_old_words((root / "out" / "evaluation.json").read_text()))
+    assert old["arguments"]["ways"] == ["blind", "told", "oracle"]
+    assert {each["label"] for each in old["scores"]} >= {"told, p_ens", "oracle resize, p_ens"}
+    path = tmp_path / "evaluation.json"
+    if results < 9:
+        path, old["results"] = tmp_path / "evaluation.partial.json", old["results"][:results]
+        del old["scores"]
+    path.write_text(json.dumps(old))
+    assert read_report(path, "evaluation")["results"] == document["results"][:results]
+    found = evaluate(model, data, tmp_path, SETTINGS)
+    assert {**found, "clock": None} == {**document, "clock": None}
+    assert set(found["clock"]["seconds_by_part"]) == set(document["clock"]["seconds_by_part"])
+
+
 def test_progress_rises_to_the_total_and_goes_on_after_an_interruption(
     data: Path, model: ScaleUNet, tmp_path: Path
 ) -> None:
@@ -177,7 +203,7 @@ def test_progress_rises_to_the_total_and_goes_on_after_an_interruption(
         (EvaluationSettings(scales=(0.5, 1.0)), "arguments.scales"),
         (EvaluationSettings(split="train"), "data.split"),
         (EvaluationSettings(antialias=True), "arguments.antialias"),
-        (EvaluationSettings(ways=("blind", "oracle")), "arguments.ways"),
+        (EvaluationSettings(ways=("blind", "resampled")), "arguments.ways"),
     ],
 )
 def test_the_report_of_another_run_is_refused_with_the_field_that_differs(
@@ -218,8 +244,8 @@ def test_three_classes_give_a_mean_over_classes_and_a_plain_model_one_row(tmp_pa
 def test_the_curves_are_the_rows_of_the_report(document: dict[str, Any]) -> None:
     curves = own_curves(document)
     labels = [curve.label for curve in curves]
-    assert labels == [*(f"head {n}" for n in range(1, 6)), "p_ens", BEST_HEAD, "told, p_ens", f"told, {BEST_HEAD}",
-                      "oracle resize, p_ens"]  # fmt: skip
+    assert labels == [*(f"head {n}" for n in range(1, 6)), "p_ens", BEST_HEAD, "scaled filters, p_ens",
+                      f"scaled filters, {BEST_HEAD}", "resampled, p_ens"]  # fmt: skip
     axis = curves_figure(curves, "IoU", "title").axes[0]
     for curve, line in zip(curves, axis.lines, strict=False):
         assert list(line.get_xdata()) == [0.5, 1.0, 1.5]
@@ -227,10 +253,10 @@ def test_the_curves_are_the_rows_of_the_report(document: dict[str, Any]) -> None
 
 
 def test_several_models_share_a_figure(document: dict[str, Any]) -> None:
-    curves = rival_curves([document, document], ["ours", "theirs"], row="p_dist", way="told")
+    curves = rival_curves([document, document], ["ours", "theirs"], row="p_dist", way="scaled_filters")
     assert [curve.label for curve in curves] == ["ours", "theirs"]
-    assert curves[0].ious == row(document, "told", "p_dist")["ious"]
-    with pytest.raises(InputError, match="1 labels for 2 reports; give one a report"):
+    assert curves[0].ious == row(document, "scaled_filters", "p_dist")["ious"]
+    with pytest.raises(InputError, match="1 labels for 2 reports; give one per report"):
         rival_curves([document, document], ["ours"])
     with pytest.raises(InputError, match="unknown row 'p_dits'; did you mean 'p_dist'"):
         rival_curves([document], row="p_dits")
@@ -252,9 +278,9 @@ def test_a_panel_shows_classes_in_their_colours_and_the_best_prediction_in_bold(
     colors = [(0, 0, 0), (255, 214, 64)]
     assert painted(codes, colors).tolist() == [[[0, 0, 0], [255, 214, 64]], [[255, 214, 64], [160, 160, 160]]]
     image = torch.zeros(2, 2, 3, dtype=torch.uint8)
-    panel = Panel(0.25, image, codes, (("p_ens", codes, 0.5), ("told, p_ens", codes, 0.75)))
+    panel = Panel(0.25, image, codes, (("p_ens", codes, 0.5), ("stated, p_ens", codes, 0.75)))
     axes = panels_figure([panel], colors, "title").axes
-    assert [axis.get_title() for axis in axes] == ["image", "truth", "p_ens", "told, p_ens"]
+    assert [axis.get_title() for axis in axes] == ["image", "truth", "p_ens", "stated, p_ens"]
     assert axes[0].get_ylabel() == "s = 0.25\n2×2 px"
     assert [axis.get_xlabel() for axis in axes[2:]] == ["50.0", "75.0"]
     assert [axis.xaxis.label.get_fontweight() for axis in axes[2:]] == ["normal", "bold"]

@@ -11,6 +11,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from seunet.errors import InputError
+from seunet.evaluation import run as evaluation_run
 from seunet.evaluation.page import Heading, Picture, Table, Text, as_html, as_markdown
 from seunet.evaluation.reproduce.paper_numbers import PAPER
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
@@ -18,6 +19,7 @@ from seunet.evaluation.reproduce.report import best_heads, page, row_names, spre
 from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
 from support.cli import seunet
 from support.training import ALONE, tiny_file
+from tests.support.old_words import in_old_words
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -35,14 +37,14 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
         "tiles": {"size_px": 32, "stride_px": 32, "every": 2},
         "equivariance_tiles": {"size_px": 32, "stride_px": 64},
         "window_sizes_px": [32, 48],
-        "way_scales": {"known": [0.5, 1.0]},
+        "way_scales": {"stated": [0.5, 1.0]},
         "models": [
             {
                 "name": "CNN",
                 "set": {"model.name": "unet", "model.widths": [4, 8]},
-                "ways": ["blind", "oracle", "estimated"],
+                "ways": ["blind", "resampled", "estimated"],
             },
-            {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["told", "known"]},
+            {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["scaled_filters", "stated"]},
         ],
         "questions": [
             {"ask": "Is SEUNet above the CNN?", "first": "SEUNet", "second": "CNN"},
@@ -72,9 +74,9 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     text, html = ((tmp_path / "report" / name).read_text() for name in ("report.md", "report.html"))
     assert re.search(r"\| CNN \| \d+\.\d\d \| \d+\.\d\d \| 54\.94 \|", text)
     assert re.search(r"\| SEUNet, p_ens \| \d+\.\d\d \(\d+\.\d\d–\d+\.\d\d\) \|.*\| 59\.98 \|", text)
-    assert "told the scale" in text
-    assert "resized by an oracle" in text
-    dear = re.search(r"\| SEUNet, told the scale \(as `segment` uses it\), p_ens \|(.*)\|", text)
+    assert "scaled filters (σ × s)" in text
+    assert "image resampled" in text
+    dear = re.search(r"\| SEUNet, scale stated \(as `segment` uses it\), p_ens \|(.*)\|", text)
     assert dear is not None
     assert [cell.strip() != "–" for cell in dear[1].split("|")] == [False, True, True, False, False, False, False]
     assert "| CNN, scale estimated from the pixels |" in text
@@ -146,6 +148,23 @@ def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
     assert ran.code == 2
     assert ran.err.startswith("seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet,")
+
+
+def test_a_report_and_a_protocol_of_before_are_gone_on_with(
+    protocol_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol = read_protocol(protocol_file)
+    now = reproduce(protocol, tmp_path / "report", ALONE)
+    protocol_file.write_text(in_old_words(protocol_file.read_text()))
+    for path in [tmp_path / "report" / "protocol.yaml", *(tmp_path / "report").rglob("evaluation.json")]:
+        path.write_text(in_old_words(path.read_text()))
+    assert read_protocol(protocol_file) == protocol
+    assert "known:" in (tmp_path / "report" / "protocol.yaml").read_text()
+    monkeypatch.setattr(evaluation_run, "confusions", None)
+    again = reproduce(read_protocol(protocol_file), tmp_path / "report", ALONE)
+    assert not isinstance(now, Interrupted)
+    assert not isinstance(again, Interrupted)
+    assert [one.evaluation for one in again] == [one.evaluation for one in now]
 
 
 def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_file: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Blind, told, oracle, pyramid: four functions of (model, s), and the memory-saving road to the heads."""
+"""Blind, scaled filters, resampled, pyramid: four functions of (model, s), and the memory-saving road to the heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from seunet.errors import InputError
 from seunet.evaluation import predictors as ways
-from seunet.evaluation.predictors import blind, head_logits, oracle, pyramid, told, ways_of_predicting
+from seunet.evaluation.predictors import blind, head_logits, pyramid, resampled, scaled_filters, ways_of_predicting
 from seunet.maths import fuse, rescale
 from seunet.models import ScaleUNet, SEUNet
 from support.images import band_limited
@@ -26,33 +26,33 @@ def image() -> torch.Tensor:
     return band_limited(1, 37).sigmoid()
 
 
-@pytest.mark.parametrize("way", [told, oracle])
-def test_at_the_training_scale_being_told_changes_nothing(way: ways.Predict, model: ScaleUNet, image: torch.Tensor):
+@pytest.mark.parametrize("way", [scaled_filters, resampled])
+def test_at_the_training_scale_knowing_it_changes_nothing(way: ways.Predict, model: ScaleUNet, image: torch.Tensor):
     with torch.inference_mode():
         assert torch.equal(way(model, 1.0)(image), blind(model, 1.0)(image))
 
 
-def test_told_is_the_model_at_that_scale(model: ScaleUNet, image: torch.Tensor) -> None:
+def test_scaled_filters_are_the_model_at_that_scale(model: ScaleUNet, image: torch.Tensor) -> None:
     assert isinstance(model, SEUNet)
     with torch.inference_mode():
-        assert torch.equal(told(model, 2.0)(image), model.at_scale(2.0)(image).softmax(2))
+        assert torch.equal(scaled_filters(model, 2.0)(image), model.at_scale(2.0)(image).softmax(2))
 
 
-def test_the_oracle_predicts_at_the_training_scale_and_answers_at_the_test_scale(model: ScaleUNet) -> None:
+def test_a_resampled_image_is_predicted_at_the_training_scale_and_answered_at_the_test_scale(model: ScaleUNet) -> None:
     small = band_limited(1, 20).sigmoid()
     large = rescale(small, 2.0)
     with torch.inference_mode():
-        found = oracle(model, 2.0)(large)
+        found = resampled(model, 2.0)(large)
         by_hand = rescale(model(rescale(large, 0.5)).softmax(2).flatten(1, 2), 2.0)
     assert found.shape == (1, 5, 2, 40, 40)
     torch.testing.assert_close(found.flatten(1, 2), by_hand)
 
 
 @pytest.mark.parametrize("side", [21, 30, 50])
-def test_the_oracle_keeps_the_size_of_the_image_where_rounding_does_not(side: int, model: ScaleUNet) -> None:
+def test_resampling_keeps_the_size_of_the_image_where_rounding_does_not(side: int, model: ScaleUNet) -> None:
     with torch.inference_mode():
         for scale in (0.42, 1.19, 2.83):
-            assert oracle(model, scale)(torch.rand(1, 3, side, side)).shape[-2:] == (side, side)
+            assert resampled(model, scale)(torch.rand(1, 3, side, side)).shape[-2:] == (side, side)
 
 
 def test_a_level_of_the_pyramid_is_the_fused_prediction_of_the_resized_image(
@@ -100,16 +100,18 @@ def test_one_scale_alone_shares_its_weights(model: ScaleUNet) -> None:
     assert model.heads == 5
 
 
-def test_a_model_without_sigma_cannot_be_told(tmp_path: Path) -> None:
+def test_a_model_without_sigma_has_no_filters_to_scale(tmp_path: Path) -> None:
     plain = saved_model(tmp_path, "unet", widths=(4, 8))
     with pytest.raises(InputError) as error:
-        told(plain, 2.0)
-    assert str(error.value) == "--told scales the σ of a model, and unet has none; leave it out, or use --oracle"
+        scaled_filters(plain, 2.0)
+    assert str(error.value) == (
+        "--scaled-filters multiplies the σ of a model, and unet has none; leave it out, or use --resampled"
+    )
 
 
 def test_an_unknown_way_is_named() -> None:
-    with pytest.raises(InputError, match="unknown way of predicting 'oracel'; did you mean 'oracle'"):
-        ways_of_predicting(["blind", "oracel"])
+    with pytest.raises(InputError, match="unknown way of predicting 'resampeld'; did you mean 'resampled'"):
+        ways_of_predicting(["blind", "resampeld"])
 
 
 def test_the_heads_of_a_plain_network_are_one_prediction(tmp_path: Path) -> None:

@@ -61,6 +61,15 @@ def test_a_card_comes_back_and_belongs_to_other_scales_too(tmp_path: Path) -> No
     assert seunet.load(tmp_path).card == model.card
 
 
+def test_a_card_written_before_has_another_name_for_its_range(folder: Path) -> None:
+    change_config(folder, lambda config: config.update(card={"told_range": [0.9, 1.8]}))
+    model = seunet.load(folder)
+    assert model.card == ModelCard(scaled_filters_range=(0.9, 1.8))
+    model.save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_text())["card"]["scaled_filters_range"] == [0.9, 1.8]
+    assert seunet.load(folder).card == model.card
+
+
 @pytest.mark.parametrize(
     ("card", "sentence"),
     [
@@ -68,7 +77,7 @@ def test_a_card_comes_back_and_belongs_to_other_scales_too(tmp_path: Path) -> No
         ({"mpp": "0.25"}, "`card.mpp` (='0.25'): Input should be a valid number"),
         ({"class_names": ["one"]}, "names 1 classes of 3"),
         ({"class_names": ["a", "b", "c"], "class_colors": [[0, 0, 0]]}, "1 colours for 3 classes"),
-        ({"told_range": [2, 1]}, "`told_range` [2.0, 1.0] must rise and be positive"),
+        ({"scaled_filters_range": [2, 1]}, "`scaled_filters_range` [2.0, 1.0] must rise and be positive"),
         ({"secret": 1}, "`card.secret` (=1): Extra inputs are not permitted"),
         ([], "`card` (=[]): Input should be an object"),
     ],
@@ -255,7 +264,7 @@ def test_the_model_of_the_package_loads_by_name_and_its_card_says_what_it_is() -
     assert model.card.class_names == ("background", "nucleus")
     assert model.card.instances
     assert "CC BY-NC-SA 4.0" in model.card.licence
-    assert model.card.told_range[0] <= 1 <= model.card.told_range[1]
+    assert model.card.scaled_filters_range[0] <= 1 <= model.card.scaled_filters_range[1]
 
 
 def test_a_folder_of_the_user_goes_before_a_model_of_the_package(

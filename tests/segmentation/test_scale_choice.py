@@ -29,7 +29,7 @@ STATED = Mpp(0.25, 0.25, "metadata")
 
 def model_saying(scale: float, **options: Any) -> Any:
     model: Any = calm_model("seunet", **{"widths": (5, 5, 5), **options})
-    model.card = ModelCard(mpp=0.25, told_range=(0.5, 2.0))
+    model.card = ModelCard(mpp=0.25, scaled_filters_range=(0.5, 2.0))
     model.scale_estimator = saying(scale)
     return model
 
@@ -72,19 +72,19 @@ def test_a_stated_mpp_that_is_not_what_the_pixels_look_like_is_used_with_a_warni
     assert known_scale(ArrayImage(PIXELS, STATED), model_saying(0.7)).conflict is None  # outside, but × 1.4 only
 
 
-@pytest.mark.parametrize(("choice", "used"), [("told", STATED), ("native", None)])
-def test_told_and_native_do_not_ask_the_pixels(choice: Any, used: Mpp | None) -> None:
+@pytest.mark.parametrize(("choice", "used"), [("stated", STATED), ("native", None)])
+def test_stated_and_native_do_not_ask_the_pixels(choice: Any, used: Mpp | None) -> None:
     found = known_scale(ArrayImage(PIXELS, STATED), model_saying(0.5), choice)
     assert (found.used, found.estimate, found.conflict) == (used, None, None)
     assert scale_lines(found, "why") == ()
     assert known_scale(ArrayImage(PIXELS), model_saying(0.5), choice).used is None
 
 
-def test_what_cannot_be_told_is_left_to_the_heads() -> None:
+def test_what_cannot_be_estimated_is_left_to_the_heads() -> None:
     unsure = known_scale(ArrayImage(PIXELS), model_saying(0.0))
     assert unsure.used is None
     assert scale_facts(unsure)["estimate"]["reason"] == "no tissue"
-    assert "not to be told: no tissue" in scale_lines(unsure, "why")[0]
+    assert "cannot be estimated: no tissue" in scale_lines(unsure, "why")[0]
     without = model_saying(1.0)
     without.scale_estimator = None
     assert known_scale(ArrayImage(PIXELS), without).estimate is None
@@ -101,11 +101,13 @@ def test_an_estimate_beyond_microscopes_is_not_an_error() -> None:
     assert used.mean == MPP_RANGE[0]
 
 
-def test_an_array_is_segmented_at_the_estimated_scale_as_if_told() -> None:
+def test_an_array_is_segmented_at_the_estimated_scale_as_if_it_was_stated() -> None:
     model = model_saying(0.8)
-    auto, told = seunet.segment(PIXELS, model), seunet.segment(PIXELS, model, mpp=0.312, scale="told")
-    assert np.array_equal(auto.probabilities, told.probabilities)
-    assert (auto.estimated_mpp, told.estimated_mpp) == (0.25 / 0.8, None)
+    auto, stated = seunet.segment(PIXELS, model), seunet.segment(PIXELS, model, mpp=0.312, scale="stated")
+    assert np.array_equal(auto.probabilities, stated.probabilities)
+    before = seunet.segment(PIXELS, model, mpp=0.312, scale="told")  # type: ignore[arg-type]
+    assert (before.scale.choice, np.array_equal(before.probabilities, stated.probabilities)) == ("stated", True)
+    assert (auto.estimated_mpp, stated.estimated_mpp) == (0.25 / 0.8, None)
     assert auto.scale.used == Mpp(0.312, 0.312, "estimated")  # three digits: no last bit decides
     native = seunet.segment(PIXELS, model, mpp=0.312, scale="native")
     assert not np.array_equal(auto.probabilities, native.probabilities)
@@ -169,5 +171,5 @@ def test_a_wrong_mpp_is_warned_of_in_the_log_the_record_and_the_summary(folder: 
     assert document["notes"] == [f"warning: {document['scale']['conflict']}"]
     (row,) = csv.DictReader((tmp_path / "out" / "summary.csv").read_text().splitlines())
     assert (row["mpp"], row["scale_source"], row["mpp_conflict"]) == ("0.08", "user", "yes")
-    quiet = run("segment", tmp_path / "a.png", "-o", tmp_path / "t", "-m", folder, "--scale", "told", "--no-progress")
+    quiet = run("segment", tmp_path / "a.png", "-o", tmp_path / "t", "-m", folder, "--scale", "stated", "--no-progress")
     assert (quiet.code, quiet.err) == (0, "")

@@ -15,7 +15,7 @@ from tests.support.networks import calm_model, picture
 
 def with_card(name: str = "seunet", **options: Any) -> Any:
     model: Any = calm_model(name, **options)
-    model.card = ModelCard(mpp=0.25, told_range=(0.5, 2.0))
+    model.card = ModelCard(mpp=0.25, scaled_filters_range=(0.5, 2.0))
     return model
 
 

@@ -2,7 +2,7 @@ r"""Learn how far each head of a model is to be believed, on training images tha
 
     python -m benchmarks.measure.model.calibrate_heads PREPARED --images NAME,… [--model nuclei] [--write]
 
-The heads' probabilities at sampled pixels of the images at nine scales, told nothing and told the scale, are fused by
+The heads' probabilities at sampled pixels of the images at nine scales, blind and with the scale stated, are fused by
 `maths.fusion.calibrated`.  The temperature of a head minimises its own cross-entropy; prior and sharpness are those of
 a few candidates with the surest gain in IoU over P_Ens.  What that is worth is measured by leaving one image out after
 the other, beside the paper's three: an image is fused as the others say.
@@ -26,7 +26,7 @@ from benchmarks.measure.scale.fit import HALF_SCALE
 from benchmarks.record import write_results
 from seunet.cli import names
 from seunet.data import WindowDataset
-from seunet.evaluation import blind, images_of, known
+from seunet.evaluation import blind, images_of, stated
 from seunet.maths import (
     CALIBRATED,
     FUSIONS,
@@ -51,7 +51,7 @@ STEPS = 30
 WIDTHS = (0.3, 1.0, 2.0)
 """Of a prior, in heads: one head alone, with its neighbours, with most."""
 SHARPNESS = (0.0, 1.0, 4.0, 16.0)
-WAYS: dict[str, Callable[[ScaleUNet, float], Callable[[Tensor], Tensor]]] = {"blind": blind, "known": known}
+WAYS: dict[str, Callable[[ScaleUNet, float], Callable[[Tensor], Tensor]]] = {"blind": blind, "stated": stated}
 
 
 class Sampled(NamedTuple):
@@ -84,7 +84,7 @@ def sampled(model: ScaleUNet, windows: WindowDataset) -> list[Sampled]:
             image, mask = _rescaled(windows, numbers[0], scale)
             chosen = torch.randperm(mask.numel(), generator=torch.Generator().manual_seed(0))[:PIXELS]
             for way, predict in WAYS.items():
-                if way == "known" and name.startswith(HALF_SCALE):
+                if way == "stated" and name.startswith(HALF_SCALE):
                     continue
                 with torch.inference_mode():
                     found = predict(model, scale)(image)[0].flatten(2)[..., chosen]
@@ -204,13 +204,13 @@ def main() -> None:
         rows |= {name: name for name in FUSIONS}
         found = {name: mean_iou(counts(own, how)) for name, how in rows.items()} | {CALIBRATED: mean_iou(left_out)}
         scores[way] = {name: round(value, 4) for name, value in found.items()}
-    blind_one, known_one = (best[way].calibration(temperatures) for way in ("blind", "known"))
+    blind_one, stated_one = (best[way].calibration(temperatures) for way in ("blind", "stated"))
     entry = HeadCalibration(
         temperatures=temperatures,
         prior=blind_one.prior,
         sharpness=blind_one.sharpness,
-        prior_at_scale=known_one.prior,
-        sharpness_at_scale=known_one.sharpness,
+        prior_at_scale=stated_one.prior,
+        sharpness_at_scale=stated_one.sharpness,
     )
     figures: dict[str, Any] = {
         "weights_sha256": weights_sha256(model),

@@ -3,7 +3,8 @@ r"""Ship a trained run as the model `nuclei` of the package, with what was measu
     seunet train configs/nuclei.yaml -o runs/nuclei-first-stage
     seunet train configs/nuclei-second-stage.yaml -o RUN
     python -m benchmarks.measure.model.nuclei --export RUN MODEL   # the weights the run ended with
-    seunet evaluate MODEL prepared/monuseg -o HELD_OUT --split train --images NAMES --tiles 500,500,4 --told --oracle
+    seunet evaluate MODEL prepared/monuseg -o HELD_OUT --split train --images NAMES --tiles 500,500,4 \
+        --scaled-filters --resampled
     python -m benchmarks.measure.model.nuclei --ship RUN HELD_OUT
     python -m benchmarks.measure.model.calibrate_heads prepared/monuseg --images NAMES --write
     python -m benchmarks.measure.segmentation.told_or_not prepared/monuseg -o TOLD --unet UNET_RUN --tiles 500,500,4
@@ -16,7 +17,6 @@ What the card says of scales is decided on the held-out training images.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import shutil
 from pathlib import Path
@@ -39,7 +39,7 @@ KEPT = RESULTS / "nuclei"
 STAGES = (KEPT / "first-stage", KEPT / "second-stage")
 SHIPPED = BUILT_IN / "nuclei"
 TOLERANCE = 0.005
-"""Half a point of IoU: less cannot be told on a few images, and leaving the pixels alone costs nothing."""
+"""Half a point of IoU: a few images show no less, and leaving the pixels alone costs nothing."""
 TRAINED_ON = "MoNuSeg: the 30 training images of 1000 × 1000 pixels at 40 ×, six of them held out to choose by"
 LICENCE = "CC BY-NC-SA 4.0 (MoNuSeg): not for commercial use"
 
@@ -50,15 +50,15 @@ def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
     return dict(zip(report["arguments"]["scales"], found["ious"], strict=True))
 
 
-def told_range(held_out: dict[str, Any]) -> tuple[float, float]:
+def scaled_filters_range(held_out: dict[str, Any]) -> tuple[float, float]:
     """The scales around 1 at which scaling the filters is as good as resampling the image.
 
     A scale between two measured ones counts as the nearer: the range ends half way to the first that is worse.
     """
     head = f"head {matched_head(held_out)}"
-    told, resampled = ious(held_out, "told", head), ious(held_out, "oracle", head)
-    scales = sorted(told)
-    good = [told[scale] >= resampled[scale] - TOLERANCE for scale in scales]
+    scaled, resampled = ious(held_out, "scaled_filters", head), ious(held_out, "resampled", head)
+    scales = sorted(scaled)
+    good = [scaled[scale] >= resampled[scale] - TOLERANCE for scale in scales]
     first = last = scales.index(1.0)
     while first > 0 and good[first - 1]:
         first -= 1
@@ -73,7 +73,7 @@ def matched_head(held_out: dict[str, Any]) -> int:
     means = {
         int(line["row"].removeprefix("head ")): line["mean"]
         for line in held_out["scores"]
-        if line["way"] == "oracle" and line["row"].startswith("head ")
+        if line["way"] == "resampled" and line["row"].startswith("head ")
     }
     return max(means, key=lambda number: means[number])
 
@@ -85,8 +85,7 @@ def blind_fusion(held_out: dict[str, Any]) -> str:
 
 
 def kept(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((KEPT / f"{name}.json").read_text())
-    return found
+    return read_report(KEPT / f"{name}.json", "evaluation")
 
 
 def keep_report(folder: Path, name: str) -> None:
@@ -111,7 +110,7 @@ def ship(run: Path, held_out: Path) -> None:
     model.scale_estimator = load(SHIPPED).scale_estimator
     root = Path(yaml.safe_load((run / "config.yaml").read_text())["data"]["root"])
     facts = {
-        "told_range": told_range(kept("held-out")),
+        "scaled_filters_range": scaled_filters_range(kept("held-out")),
         "matched_head": matched_head(kept("held-out")),
         "blind_fusion": blind_fusion(kept("held-out")),
         "trained_on": TRAINED_ON,
@@ -126,7 +125,7 @@ if __name__ == "__main__":
     parser.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
     parser.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
     parser.add_argument("--test", type=Path, metavar="TEST")
-    parser.add_argument("--speed", type=Path, metavar="REPORT", help="of a run told nothing, for its time and memory")
+    parser.add_argument("--speed", type=Path, metavar="REPORT", help="of a blind run, for its time and memory")
     given = parser.parse_args()
     if given.export:
         export(*given.export)

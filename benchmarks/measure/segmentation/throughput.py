@@ -3,8 +3,8 @@
     python -m benchmarks.measure.segmentation.throughput [--side PX]... [--rounds N] [--threads N] [--model nuclei]
 
 The same image of real tissue (scikit-image's immunohistochemistry picture and its mirror images) through the same
-pipeline, from the file to all files of the result; the SEUNet with all its heads, and told the scale, when the head
-that fits is enough.  The UNet has fresh weights, set to find nothing: its network takes
+pipeline, from the file to all files of the result; the SEUNet with all its heads, and with the scale stated, when one
+head is enough.  The UNet has fresh weights, set to find nothing: its network takes
 as long as a trained one, its results take no time, which is in its favour.  All are run once to warm up and then in
 turns: a busy spell of the machine spoils a round and not a model.  CPU time is that of this process, by one thread.
 """
@@ -47,7 +47,7 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     with tempfile.TemporaryDirectory() as folder:
         models = {
-            "seunet, scale known": Choices(model=asked.model, mpp=trained_at(asked.model), scale="told"),
+            "seunet, scale known": Choices(model=asked.model, mpp=trained_at(asked.model), scale="stated"),
             "seunet": Choices(model=asked.model, scale="native"),
             "unet": Choices(model=str(plain_unet(Path(folder) / "unet")), scale="native"),
         }
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def trained_at(model: str) -> float | None:
-    """µm per pixel of the images it learnt from: told this, it takes the pixels as they are and the head that fits."""
+    """µm per pixel of the images it learnt from: at this, pixels are taken as they are and one head is enough."""
     card = seunet.load(model).card
     return None if card is None else card.mpp
 

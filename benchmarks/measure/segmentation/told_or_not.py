@@ -1,4 +1,4 @@
-r"""What is lost when nobody says the magnification: blind, estimated from the pixels, told; and a plain UNet likewise.
+r"""What is lost when the magnification is not stated: blind, estimated, stated; and a plain UNet likewise.
 
     python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --unet RUN [--tiles 500,500,4]
     python -m benchmarks.measure.segmentation.told_or_not PREPARED -o OUT --split train --images NAMES --estimator DIR
@@ -29,9 +29,8 @@ from seunet.scale import load_estimator
 
 NAME = "told_or_not"
 UNET_RUN = RESULTS / "told-or-not" / "unet-second-stage"
-SEUNET_WAYS = ("blind", "known", "estimated")
-UNET_WAYS = ("blind", "known", "estimated")
-TITLES = {"blind": "told nothing", "estimated": "scale estimated", "known": "told the scale"}
+SEUNET_WAYS = ("blind", "stated", "estimated")
+UNET_WAYS = ("blind", "stated", "estimated")
 
 
 def matched_head(model: ScaleUNet) -> str | None:

@@ -37,7 +37,7 @@ def equivariance(
     overwrite: bool = OVERWRITE,
     progress: bool = PROGRESS,
 ) -> None:
-    """Measure how far a model is from scale-equivariant. An interrupted run goes on where it stopped.
+    """Measure how far a model is from scale-equivariant. Repeat an interrupted command to resume.
 
     Example: seunet equivariance runs/nuclei/model prepared/monuseg -o out/nuclei
     """

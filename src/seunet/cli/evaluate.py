@@ -24,21 +24,30 @@ TILES = typer.Option(
     None,
     "--tiles",
     metavar="PX[,STRIDE[,N]]",
-    help="Windows other than the set's; the stride is the size where left out; of each image every N-th.",
+    help="Windows other than the set's: side, stride (default: the side), and every N-th window per image.",
 )
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
-ANTIALIAS = typer.Option(False, "--antialias", help="Average where images are shrunk; the paper does not.")
-TOLD = typer.Option(False, "--told", help="Also told the scale: every σ × s. For models with σ.")
-ORACLE = typer.Option(False, "--oracle", help="Also with images resized back to the training scale: the ceiling.")
-KNOWN = typer.Option(False, "--known", help="Also told the scale, and used as `seunet segment` uses it.")
-ESTIMATED = typer.Option(False, "--estimated", help="As --known, with the scale estimated from each whole image.")
+ANTIALIAS = typer.Option(False, "--antialias", help="Antialias where images are shrunk; the paper does not.")
+SCALED_FILTERS = typer.Option(False, "--scaled-filters", help="Also with every σ × s. For models with σ.")
+STATED = typer.Option(False, "--stated", help="Also with the true scale stated, and used as `seunet segment` does.")
+RESAMPLED = typer.Option(False, "--resampled", help="Also with images resampled to the training scale: the ceiling.")
+ESTIMATED = typer.Option(False, "--estimated", help="As --stated, with the scale estimated from each whole image.")
+TOLD = typer.Option(False, "--told", hidden=True, help="Old name of --scaled-filters.")
+KNOWN = typer.Option(False, "--known", hidden=True, help="Old name of --stated.")
+ORACLE = typer.Option(False, "--oracle", hidden=True, help="Old name of --resampled.")
 ESTIMATOR = typer.Option(
-    None, "--estimator", readable=False, metavar="FOLDER", help="Of --estimated; default: the model's, else nuclei's."
+    None,
+    "--estimator",
+    readable=False,
+    metavar="FOLDER",
+    help="Scale estimator for --estimated; default: the model's, else that of nuclei.",
 )
-PYRAMID = typer.Option(False, "--pyramid", help="Also with each image at five sizes, fused like heads. Costs 8 ×.")
-PANELS = typer.Option(True, "--panels/--no-panels", help="Draw a window with truth and predictions.")
-OVERWRITE = typer.Option(False, "--overwrite", help="Replace a report in OUT.")
+PYRAMID = typer.Option(
+    False, "--pyramid", help="Also with each image at five sizes, fused as heads are; takes 8 times as long."
+)
+PANELS = typer.Option(True, "--panels/--no-panels", help="Draw one window with truth and predictions.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace the report in OUT.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -52,19 +61,22 @@ def evaluate(
     scales: str | None = SCALES,
     fusions: str | None = FUSIONS,
     antialias: bool = ANTIALIAS,
-    told: bool = TOLD,
-    known: bool = KNOWN,
-    oracle: bool = ORACLE,
+    scaled_filters: bool = SCALED_FILTERS,
+    stated: bool = STATED,
+    resampled: bool = RESAMPLED,
     estimated: bool = ESTIMATED,
     estimator: Path | None = ESTIMATOR,
     pyramid: bool = PYRAMID,
+    told: bool = TOLD,
+    known: bool = KNOWN,
+    oracle: bool = ORACLE,
     panels: bool = PANELS,
     overwrite: bool = OVERWRITE,
     progress: bool = PROGRESS,
 ) -> None:
-    """Score a model at many magnifications. An interrupted run goes on where it stopped.
+    """Score a model at many magnifications. Repeat an interrupted command to resume.
 
-    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --known --estimated
+    Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --stated --estimated
     """
     from seunet.evaluation.run import EvaluationSettings
     from seunet.evaluation.run import evaluate as run
@@ -73,7 +85,13 @@ def evaluate(
     from seunet.models.heads_to_use import known_fusions
     from seunet.scale.files import load_estimator
 
-    extra = {"told": told, "known": known, "oracle": oracle, "estimated": estimated, "pyramid": pyramid}
+    extra = {
+        "scaled_filters": scaled_filters or told,
+        "stated": stated or known,
+        "resampled": resampled or oracle,
+        "estimated": estimated,
+        "pyramid": pyramid,
+    }
     network = load(model)
     settings = EvaluationSettings(
         split=split,
@@ -99,7 +117,7 @@ def names(text: str | None) -> tuple[str, ...] | None:
 
 
 def tile_sizes(text: str | None) -> tuple[int, ...] | None:
-    """Size and stride of `500` or `400,200`, with every how many of `500,500,4`; None if the option was not given."""
+    """Size and stride in `500` or `400,200`, and every n-th window in `500,500,4`; None if the option was not given."""
     if text is None:
         return None
     parts = text.split(",")

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from seunet.errors import InputError
+from seunet.evaluation.way_names import WAYS, way_name
 
 app = typer.Typer(help="Draw figures from reports and logs.", no_args_is_help=True)
 
@@ -15,9 +16,9 @@ REPORTS = typer.Argument(..., readable=False, metavar="REPORT...", help="evaluat
 SOURCE = typer.Argument(..., readable=False, metavar="SOURCE", help="An evaluation.json or a model folder.")
 LOG = typer.Argument(..., readable=False, metavar="LOG", help="The log.jsonl of a training run.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="PNG", help="The picture.")
-ROW = typer.Option(None, "--row", metavar="NAME", help="Which row of each report, e.g. p_dist; default: p_ens.")
-WAY = typer.Option("blind", "--way", metavar="blind|told|oracle|pyramid", help="Which way of predicting.")
-LABELS = typer.Option(None, "--labels", metavar="NAME,…", help="A name for each report.")
+ROW = typer.Option(None, "--row", metavar="NAME", help="Row of each report, e.g. p_dist; default: p_ens.")
+WAY = typer.Option("blind", "--way", metavar="|".join(WAYS), help="Which way of predicting.")
+LABELS = typer.Option(None, "--labels", metavar="NAME,…", help="One name per report.")
 TITLE = typer.Option(None, "--title", help="Default: what the file says.")
 
 
@@ -45,7 +46,7 @@ def curves(
         if "scores" not in document:
             raise InputError(f"{path}: was interrupted; finish it with the `seunet evaluate` that began it")
     alone = len(documents) == 1 and row is None and labels is None and way == "blind"
-    lines = own_curves(documents[0]) if alone else rival_curves(documents, names(labels) or (), row, way)
+    lines = own_curves(documents[0]) if alone else rival_curves(documents, names(labels) or (), row, way_name(way))
     first = documents[0]
     default = f"{first['model']['name'] + ' on ' if alone else ''}{first['data']['dataset']}, {first['data']['split']}"
     _write(out, lambda: write_png(curves_figure(lines, metric_name(first), title or default), out))
@@ -122,7 +123,7 @@ def filters(out: Path = OUT) -> None:
     from seunet.evaluation.filter_study import explanation, filter_study
     from seunet.storage.atomic import atomic_path
 
-    # Opened before the work, so that a place that cannot be written is told at once.
+    # Opened before the work, so that a place that cannot be written is reported at once.
     with atomic_path(out) as part:
         study = filter_study(torch.from_numpy(image))
         save_png(filters_figure(study), part)

@@ -20,34 +20,41 @@ if TYPE_CHECKING:
     from seunet.segmentation.segment_many import Result
 
 INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
-OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder; each input gets one in it.")
+OUT = typer.Option(
+    ...,
+    "-o",
+    "--out",
+    readable=False,
+    metavar="OUT",
+    help="Folder for the results; each input gets a folder of its own in it.",
+)
 MODEL = typer.Option("nuclei", "-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")
-MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all inputs, instead of what the files say.")
-MAGNIFICATION = typer.Option(None, "--magnification", metavar="X", help="Read as --mpp 10/X; better give --mpp.")
+MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all inputs; replaces what the files state.")
+MAGNIFICATION = typer.Option(None, "--magnification", metavar="X", help="Same as --mpp 10/X; --mpp is more exact.")
 SCALE = typer.Option(
     "auto",
     "--scale",
-    metavar="auto|told|native",
-    help="auto: by a known mpp, else by one estimated from the pixels; told: by a known mpp; native: pixels as is.",
+    metavar="auto|stated|native",
+    help="auto: the stated mpp, else one estimated from the pixels; stated: a stated mpp only; native: pixels as is.",
 )
 FUSION = typer.Option(
     "auto",
     "--fusion",
     metavar="auto|mean|p_dist|p_ens|calibrated",
-    help="How the heads become one prediction. auto: one head where the scale is known, else as the card says.",
+    help="How the heads become one prediction. auto: one head if the scale is known, else as the model card says.",
 )
-TILE = typer.Option(None, "--tile-size", metavar="PX", help="Changes memory and speed, not the result.")
-TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip the glass of slides.")
-SPLIT = typer.Option(True, "--split/--no-split", help="Part touching nuclei at their necks.")
-MIN_AREA = typer.Option(10, "--min-area", metavar="PX", help="Leave out smaller objects.")
-SMOOTH = typer.Option(False, "--smooth", help="Fewer vertices: outlines cut the corners of pixels.")
+TILE = typer.Option(None, "--tile-size", metavar="PX", help="Side of a tile; changes memory and speed, not the result.")
+TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip glass without tissue on slides.")
+SPLIT = typer.Option(True, "--split/--no-split", help="Separate touching nuclei where they narrow.")
+MIN_AREA = typer.Option(10, "--min-area", metavar="PX", help="Smallest object that is kept.")
+SMOOTH = typer.Option(False, "--smooth", help="Outlines with fewer vertices, not along the edges of pixels.")
 PROBABILITIES = typer.Option(False, "--probabilities", help="Also write probabilities as OME-Zarr.")
 GZIP = typer.Option(False, "--gzip", help="Write objects.geojson.gz.")
-STRICT = typer.Option(False, "--strict", help="Give a slide up at its first region that cannot be read.")
-OVERWRITE = typer.Option(False, "--overwrite", help="Make results again that are there.")
-THREADS = typer.Option(None, "--threads", metavar="N", help="Default: all cores.")
+STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreadable region.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
+THREADS = typer.Option(None, "--threads", metavar="N", help="Threads; default: all cores.")
 DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
-WORKERS = typer.Option(None, "--workers", metavar="N", help="Processes of --dask local; default: one a core.")
+WORKERS = typer.Option(None, "--workers", metavar="N", help="Processes of --dask local; default: one per core.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -73,7 +80,7 @@ def segment(
     workers: int | None = WORKERS,
     progress: bool = PROGRESS,
 ) -> None:
-    """Segment images and slides of any magnification. Stopped? The same command goes on; what is done is left alone.
+    """Segment images and slides of any magnification. Repeat the command to resume; finished results are kept.
 
     Example: seunet segment slides/ -o out
     """
@@ -158,7 +165,7 @@ def _use_threads(threads: int | None) -> None:
 
 
 def _check_model(model: str) -> None:
-    """A model that is not there is told once, not for every input."""
+    """A missing model is reported once, not per input."""
     from seunet.segmentation.tile_predictor import shared_model
 
     shared_model(model)

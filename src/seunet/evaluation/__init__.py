@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from seunet.evaluation.equivariance import assert_equivariant, error_matrix, interior, squared_ratio, without_mean
     from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
     from seunet.evaluation.page import Block, Heading, as_html, as_markdown, markdown_table, write_pictures
-    from seunet.evaluation.predictors import blind, known, told
+    from seunet.evaluation.predictors import blind, scaled_filters, stated
     from seunet.evaluation.report_folder import read_report
     from seunet.evaluation.run import EvaluationSettings, evaluate
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales, scale_label
+    from seunet.evaluation.way_names import way_name, with_new_names
 else:
     __getattr__, __dir__ = door(__name__)

@@ -1,4 +1,4 @@
-"""The scale of a test image from its pixels, as a user's image would have it: whole, at the test scale, told nothing.
+"""The scale of a test image from its pixels alone, as for a user's image: the whole image, at the test scale.
 
 A window is too small: 500 px at s = ¼ are 125.  Users have images and slides, so the whole image is looked at, even
 where only some of its windows are counted.
@@ -70,7 +70,7 @@ def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterat
 
 
 def estimate_facts(mpp: float, found: ScaleEstimate) -> dict[str, Any]:
-    """What a report keeps of an estimate; `scale` is what a model is told that learnt at `mpp`."""
+    """What a report keeps of an estimate; `scale` is relative to `mpp`, at which the model learnt."""
     if found.mpp is None or found.mpp_interval is None:
         return {"scale": None, "low": None, "high": None, "reason": found.reason}
     low, high = found.mpp_interval

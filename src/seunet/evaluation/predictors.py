@@ -1,7 +1,7 @@
-"""Ways of predicting an image at test scale s: what is told, what is resized, what is left to the heads.
+"""Ways of predicting an image at test scale s: with filters scaled, the image resampled, or neither.
 
-A way is a function (model, s) → (images [B, C, H, W] → probabilities [B, heads, classes, H, W]); what depends on s
-alone is done once.  The images are those at the test scale, and so are the probabilities.
+A way is a function (model, s) → (images [B, C, H, W] → probabilities [B, heads, classes, H, W]).  What depends on s
+alone is done once.  Images and probabilities are both at the test scale.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seunet.errors import InputError, unknown_name
+from seunet.evaluation.way_names import LABELS, WAYS
 from seunet.maths.fusion import CALIBRATED, fuse
 from seunet.maths.rescaling import rescale, resize
 from seunet.memory import give_back_freed_memory
@@ -27,30 +28,34 @@ Predict = Callable[[Tensor], Tensor]
 
 PYRAMID_FACTORS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
 PYRAMID_FUSION: Final = "p_ens"
-"""How the heads of a model become one prediction a factor."""
+"""How the heads of a model become one prediction per factor."""
 
 VALUES_AT_ONCE: Final = 60 * 800 * 800
-"""Channels × pixels of the widest map that are run through all scales together; above it scale after scale."""
+"""Channels × pixels of the widest map up to which all scales run together; larger maps run one scale at a time."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of predicting: its name, what its rows in a table begin with, its heads and the function itself."""
+    """A way of predicting: its name, the names of its heads, and the function itself."""
 
     name: str
-    label: str
     head_names: Callable[[ScaleUNet], tuple[str, ...]]
     at_scale: Callable[[ScaleUNet, Any], Predict]
     estimates: bool = False
     """Whether `at_scale` is given what is estimated from each whole image, instead of the true scale."""
     scale_known: bool = False
-    """Whether structures are as large for the filters as in training, whatever s is."""
+    """Whether filters or image follow s, so that structures have the size of the training for the filters."""
     own_heads: bool = True
-    """Whether its heads are those of the model, which is what a calibration is of."""
+    """Whether its heads are those of the model: only they have a calibration."""
+
+    @property
+    def label(self) -> str:
+        """What its rows in a table begin with."""
+        return LABELS[self.name]
 
 
 def head_logits(model: ScaleUNet) -> Predict:
-    """`model` itself, in bounded memory: a SEUNet sees large images with one scale after the other."""
+    """`model` itself, in bounded memory: a SEUNet runs large images one scale at a time."""
     parts: list[SEUNet] = []
 
     def logits(images: Tensor) -> Tensor:
@@ -69,20 +74,22 @@ def head_logits(model: ScaleUNet) -> Predict:
 
 
 def blind(model: ScaleUNet, scale: float) -> Predict:
-    """The model as it was trained: nobody tells it s."""
+    """The model as it was trained; s is not used."""
     logits = head_logits(model)
     return lambda images: logits(images).softmax(2)
 
 
-def told(model: ScaleUNet, scale: float) -> Predict:
-    """Told s: every σ × s (`SEUNet.at_scale`)."""
+def scaled_filters(model: ScaleUNet, scale: float) -> Predict:
+    """Every σ × s (`SEUNet.at_scale`)."""
     if not isinstance(model, SEUNet):
-        raise InputError(f"--told scales the σ of a model, and {model.name} has none; leave it out, or use --oracle")
+        raise InputError(
+            f"--scaled-filters multiplies the σ of a model, and {model.name} has none; leave it out, or use --resampled"
+        )
     return blind(model.at_scale(scale), scale)
 
 
-def oracle(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
-    """Told s: the image is resized to the training scale, the probabilities back.  The ceiling for any model."""
+def resampled(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
+    """The image is resampled to the training scale, the probabilities back: the ceiling for any model."""
     predict = blind(model, scale)
 
     def at_training_scale(images: Tensor) -> Tensor:
@@ -92,16 +99,16 @@ def oracle(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
     return at_training_scale
 
 
-def known(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Predict:
-    """Told s, or told that nobody knows it, and used as `seunet segment` does (`maths.magnification`).
+def stated(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Predict:
+    """What `seunet segment` does with a stated scale (`segmentation.scale_plan`).
 
-    Every σ × s where the model's card says that this is as good, else the image resized to the training scale; where
-    s is not known, the pixels as they are.
+    Every σ × s where the model's card says that this is as good, else the image resampled to the training scale.
+    Blind if `scale` is None.
     """
     if scale is None:
         return blind(model, 1.0)
     found = working_pixels(scale, (1.0,), filter_range(model))
-    predict = blind(model, 1.0) if found.factor == 1 else told(model, found.factor)
+    predict = blind(model, 1.0) if found.factor == 1 else scaled_filters(model, found.factor)
 
     def at_working_scale(images: Tensor) -> Tensor:
         if found.resample == 1:
@@ -114,7 +121,7 @@ def known(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Pre
 def pyramid(
     model: ScaleUNet, scale: float, antialias: bool = False, factors: Sequence[float] = PYRAMID_FACTORS
 ) -> Predict:
-    """Not told s: the image at several sizes, each prediction resized back and treated as a head."""
+    """Blind to s: the image at several sizes, each prediction resized back and treated as a head."""
     predict = blind(model, scale)
 
     def at_every_size(images: Tensor) -> Tensor:
@@ -142,22 +149,20 @@ def _factors(_model: ScaleUNet) -> tuple[str, ...]:
 
 
 def way_fusions(way: Way, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the fusions that go with the heads of this way."""
+    """The fusions that apply to the heads of this way."""
     return tuple(name for name in names if way.own_heads or name != CALIBRATED)
-
-
-WAYS: Final = ("blind", "told", "known", "oracle", "estimated", "pyramid")
 
 
 def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[Way, ...]:
     """The ways of these names, in the order of `WAYS`."""
+    as_segment = partial(stated, antialias=antialias)
     ways = {
-        "blind": Way("blind", "", _own_heads, blind),
-        "told": Way("told", "told, ", _own_heads, told, scale_known=True),
-        "known": Way("known", "known, ", _own_heads, partial(known, antialias=antialias), scale_known=True),
-        "oracle": Way("oracle", "oracle resize, ", _own_heads, partial(oracle, antialias=antialias), scale_known=True),
-        "estimated": Way("estimated", "estimated, ", _own_heads, partial(known, antialias=antialias), estimates=True),
-        "pyramid": Way("pyramid", "pyramid, ", _factors, partial(pyramid, antialias=antialias), own_heads=False),
+        "blind": Way("blind", _own_heads, blind),
+        "scaled_filters": Way("scaled_filters", _own_heads, scaled_filters, scale_known=True),
+        "stated": Way("stated", _own_heads, as_segment, scale_known=True),
+        "resampled": Way("resampled", _own_heads, partial(resampled, antialias=antialias), scale_known=True),
+        "estimated": Way("estimated", _own_heads, as_segment, estimates=True),
+        "pyramid": Way("pyramid", _factors, partial(pyramid, antialias=antialias), own_heads=False),
     }
     for name in names:
         if name not in ways:

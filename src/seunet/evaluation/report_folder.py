@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from seunet.errors import InputError, StorageError
+from seunet.evaluation.way_names import with_new_names
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, read_limited
@@ -78,7 +79,7 @@ class ReportFolder:
 
 
 def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
-    """A report of ours, finished or not, or one line that says what it is instead."""
+    """A report of ours, finished or not, in today's words; anything else is refused in one line."""
     try:
         document = json.loads(read_limited(path, MAX_MANIFEST_BYTES))
     except (ValueError, RecursionError) as error:
@@ -90,7 +91,7 @@ def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") not in formats:
         verbs = " or ".join(f"`seunet {_VERBS[name]}`" for name in kinds)
         raise InputError(f'{path}: not a report of {verbs} (no "format": "{formats[0]}")')
-    return document
+    return with_new_names(document)
 
 
 def one_line_a_result(document: dict[str, Any]) -> str:

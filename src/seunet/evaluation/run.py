@@ -161,7 +161,7 @@ class _Run:
             if (way.name, scale) not in finished:
                 text = f"{way.name}, s = {scale:.3g}"
 
-                def told(windows: int, each: int = each, text: str = text) -> None:
+                def advance(windows: int, each: int = each, text: str = text) -> None:
                     nonlocal done
                     done += each * windows
                     if progress is not None:
@@ -169,7 +169,7 @@ class _Run:
 
                 if progress is not None:
                     progress(done, total, text)
-                self._finish(way, scale, document, told)
+                self._finish(way, scale, document, advance)
                 folder.keep(document)
             else:
                 done += each * len(self.windows)
@@ -227,9 +227,9 @@ class _Run:
     def _pixels(self, way: Way, scale: float) -> int:
         """What a window costs, for the time left: the pixels that the network sees."""
         resized = (1 / scale,)
-        by_way = {"oracle": resized, "known": resized, "estimated": resized, "pyramid": PYRAMID_FACTORS}
+        by_way = {"resampled": resized, "stated": resized, "estimated": resized, "pyramid": PYRAMID_FACTORS}
         factors = by_way.get(way.name, (1.0,))
         side = scaled_size(self.windows.size_px, scale)
         work = sum((side * factor) ** 2 for factor in factors)
         # Filters grow with σ: their share of the work is about a half at s = 1.
-        return round(work * (0.5 + 0.5 * scale) if way.name == "told" else work)
+        return round(work * (0.5 + 0.5 * scale) if way.name == "scaled_filters" else work)

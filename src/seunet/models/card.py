@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from seunet.limits import MPP_RANGE
 
@@ -12,14 +12,14 @@ Color = tuple[int, int, int]
 
 
 class HeadCalibration(BaseModel):
-    """What was learnt of the heads on held-out images (`maths.fusion.Calibration`); a number a head in each list."""
+    """Learnt of the heads on held-out images (`maths.fusion.Calibration`): one number per head in each list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     temperatures: tuple[float, ...] = Field(min_length=1)
     prior: tuple[float, ...]
     sharpness: float = Field(ge=0)
-    """Where nobody knows the scale."""
+    """Where the scale is not known."""
     prior_at_scale: tuple[float, ...]
     sharpness_at_scale: float = Field(ge=0)
     """Where the scale is known, so that structures are as large for the filters as in training."""
@@ -39,15 +39,18 @@ class ModelCard(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
-    """µm per pixel of the images it learnt from: where it is told nothing, it expects this."""
+    """µm per pixel of the images it learnt from."""
     class_names: tuple[str, ...] = ()
     class_colors: tuple[Color, ...] = ()
     instances: bool = False
     """Whether the foreground classes are things to be counted (nuclei) rather than regions (stroma)."""
-    told_range: tuple[float, float] = (1.0, 2.0)
-    """Relative scales s at which σ × s was measured to do better than other ways (docs/results)."""
+    scaled_filters_range: tuple[float, float] = Field(
+        default=(1.0, 2.0), validation_alias=AliasChoices("scaled_filters_range", "told_range")
+    )
+    """Relative scales s at which σ × s was measured to be as good as resampling (docs/results); cards
+    written before call it `told_range`."""
     matched_head: int | None = Field(default=None, ge=1)
-    """The head whose filters fit the images it learnt from, counted from 1: where the scale is known, it is enough."""
+    """The head that is used alone where the scale is known, counted from 1: the one that learnt at scale 1."""
     blind_fusion: Literal["mean", "p_dist", "p_ens"] = "p_ens"
     """How its heads become one prediction where the scale is not known."""
     calibration: HeadCalibration | None = None
@@ -62,6 +65,6 @@ class ModelCard(BaseModel):
             raise ValueError(f"{len(self.class_colors)} colours for {len(self.class_names)} classes")
         if any(not 0 <= value <= 255 for color in self.class_colors for value in color):
             raise ValueError("colours are three numbers from 0 to 255")
-        if not 0 < self.told_range[0] <= self.told_range[1]:
-            raise ValueError(f"`told_range` {list(self.told_range)} must rise and be positive")
+        if not 0 < self.scaled_filters_range[0] <= self.scaled_filters_range[1]:
+            raise ValueError(f"`scaled_filters_range` {list(self.scaled_filters_range)} must rise and be positive")
         return self

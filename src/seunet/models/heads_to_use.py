@@ -21,7 +21,7 @@ def filter_range(model: ScaleUNet) -> tuple[float, float]:
     """The relative scales at which every σ is multiplied and the pixels are left alone."""
     if not isinstance(model, SEUNet):
         return NO_RANGE
-    return DEFAULT_RANGE if model.card is None else model.card.told_range
+    return DEFAULT_RANGE if model.card is None else model.card.scaled_filters_range
 
 
 def model_mpp(model: ScaleUNet) -> float | None:

@@ -17,6 +17,8 @@ from seunet.storage.jsonl import Journal, whole_lines
 
 LEDGER: Final = "ledger.jsonl"
 _FORMAT: Final = "seunet-ledger-2"
+_RENAMED: Final = (b'"scale": "told"', b'"scale": "stated"')
+"""A value that ledgers begun before have another name for."""
 
 
 class Ledger:
@@ -30,7 +32,7 @@ class Ledger:
         self.note: str | None = None
         """A sentence, if there was other work in the folder that is now given up."""
         self.finished: list[dict[str, Any]] = []
-        if lines and lines[0] == wanted:
+        if lines and lines[0].replace(*_RENAMED) == wanted:
             self.finished = _records(lines[1:])
             kept = b"".join([wanted, *(_line(record) for record in self.finished)])
         else:

@@ -30,7 +30,7 @@ from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
-from seunet.segmentation.options import Choices
+from seunet.segmentation.options import Choices, scale_name
 from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale, skipped_pixels
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
@@ -112,6 +112,8 @@ def finished(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
         document: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         raise InputError(f"{path}: cannot be read; pass --overwrite to make the result again") from None
+    if isinstance(document.get("choices"), dict):  # results made before have another name for a choice
+        document["choices"]["scale"] = scale_name(document["choices"].get("scale"))
     for name, value in json.loads(json.dumps(identity)).items():
         if document.get(name) != value:
             raise InputError(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from seunet.limits import MPP_RANGE
 
-Scale = Literal["auto", "told", "native"]
+ScaleChoice = Literal["auto", "stated", "native"]
+
+
+def scale_name(scale: Any) -> Any:
+    """Today's name of a choice of scale: `stated` was `told` before."""
+    return "stated" if scale == "told" else scale
 
 
 class Choices(BaseModel):
@@ -18,9 +23,9 @@ class Choices(BaseModel):
 
     model: str = "nuclei"
     mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
-    scale: Scale = "auto"
-    """`auto`: a known mpp, else one estimated from the pixels; `told`: a known mpp alone; `native`: pixels and filters
-    as they are, mpp for areas only."""
+    scale: Annotated[ScaleChoice, BeforeValidator(scale_name)] = "auto"
+    """`auto`: a stated mpp, else one estimated from the pixels; `stated`: a stated mpp only; `native`: pixels and
+    filters as they are, mpp for areas only."""
     fusion: Literal["auto", "mean", "p_dist", "p_ens", "calibrated"] = "auto"
     tile_px: int | None = Field(default=None, ge=64, le=16_384)
     tissue: bool = True

@@ -1,7 +1,7 @@
 """Which scale an analysis goes by, and at which pixels a model is then run.
 
-`auto`    a stated mpp, compared with the pixels; where there is none, what the pixels look like
-`told`    a stated mpp alone; the pixels are not asked
+`auto`    a stated mpp, compared with the pixels; where none is stated, the estimated one
+`stated`  a stated mpp alone; nothing is estimated
 `native`  neither: the network runs on the pixels as they are
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, cast, get_args
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from seunet.errors import InputError, unknown_name
 from seunet.images.image import Image, Level, Mpp
@@ -18,9 +18,8 @@ from seunet.models.heads_to_use import DEFAULT_RANGE, filter_range, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, conflict, unknown
 from seunet.scale.of_slide import estimate_slide
+from seunet.segmentation.options import ScaleChoice, scale_name
 from seunet.segmentation.scale_plan import Working, is_same, working_pixels
-
-ScaleChoice = Literal["auto", "told", "native"]
 
 DIGITS: Final = 3
 """Of an estimated mpp: far finer than it is known, and no last bit of a processor decides over a result."""
@@ -58,16 +57,16 @@ class ReadingPlan:
 
 def checked_choice(scale: str) -> ScaleChoice:
     """`scale`, if it is one of the three."""
-    known = get_args(ScaleChoice)
-    if scale not in known:
-        raise unknown_name("scale", scale, known)
-    return cast(ScaleChoice, scale)
+    names = get_args(ScaleChoice)
+    if scale_name(scale) not in names:
+        raise unknown_name("scale", scale, names)
+    return cast(ScaleChoice, scale_name(scale))
 
 
 def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") -> KnownScale:
     """The scale of `image` for `model`."""
     if choice != "auto":
-        return KnownScale(choice, image.mpp, None, image.mpp if choice == "told" else None, None)
+        return KnownScale(choice, image.mpp, None, image.mpp if choice == "stated" else None, None)
     found = _estimate(image, model)
     if found is None:
         return KnownScale(choice, image.mpp, None, image.mpp, None)
@@ -178,7 +177,7 @@ def scale_lines(scale: KnownScale, reason: str) -> tuple[str, ...]:
 def estimate_text(found: ScaleEstimate) -> str:
     """The estimate in µm per pixel with its interval, or why there is none."""
     if found.mpp is None or found.mpp_interval is None:
-        return f"not to be told: {found.reason}"
+        return f"cannot be estimated: {found.reason}"
     low, high = found.mpp_interval
     return f"{found.mpp:.2g} µm/px (90 %: {low:.2g}–{high:.2g}; {found.reason})"
 

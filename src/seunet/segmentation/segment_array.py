@@ -17,10 +17,10 @@ from seunet.limits import MAX_IMAGE_PIXELS
 from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.options import ScaleChoice
 from seunet.segmentation.scale_choice import (
     KnownScale,
     ReadingPlan,
-    ScaleChoice,
     checked_choice,
     checked_mpp,
     known_scale,
@@ -51,7 +51,7 @@ class Segmentation:
 
     @property
     def estimated_mpp(self) -> float | None:
-        """µm per pixel as the pixels look; None where they were not asked or it cannot be told."""
+        """µm per pixel as estimated from the pixels; None where it was not or cannot be."""
         return None if self.scale.estimate is None else self.scale.estimate.mpp
 
     @property
@@ -76,8 +76,8 @@ def segment(
         image: the pixels.
         model: the name of a built-in model, the folder of one of your own, or the model itself.
         mpp: µm per pixel.  None is no error.
-        scale: "auto" goes by `mpp`, else by what is estimated from the pixels, and where that cannot be told the heads
-            carry the scale; "told" goes by `mpp` alone; "native" leaves pixels and filters as they are.
+        scale: "auto" uses `mpp`, else what is estimated from the pixels; where that is not possible either, the heads
+            cover the scale.  "stated" uses `mpp` only; "native" leaves pixels and filters as they are.
         fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
             has a calibration.  "auto" computes the head that fits alone where the scale is known, else what the card
             says, else "p_ens".

@@ -57,7 +57,7 @@ def own_curves(document: dict[str, Any]) -> list[Curve]:
         main = row_of(document, way, main_row(document, way))
         curves.append(Curve(main["label"], scales, main["ious"], strong, 2.6))
         best = [row for row in document["scores"] if row["way"] == way and row["row"] == BEST_HEAD]
-        if best and way in ("blind", "told"):
+        if best and way in ("blind", "scaled_filters"):
             curves.append(Curve(best[0]["label"], scales, best[0]["ious"], strong, 1.8, ":"))
     return curves
 
@@ -65,9 +65,9 @@ def own_curves(document: dict[str, Any]) -> list[Curve]:
 def rival_curves(
     documents: Sequence[dict[str, Any]], labels: Sequence[str] = (), row: str | None = None, way: str = "blind"
 ) -> list[Curve]:
-    """One line a report: `row` of `way`, or the row that stands for it."""
+    """One line per report: `row` of `way`, or the row that stands for it."""
     if labels and len(labels) != len(documents):
-        raise InputError(f"{len(labels)} labels for {len(documents)} reports; give one a report")
+        raise InputError(f"{len(labels)} labels for {len(documents)} reports; give one per report")
     metrics = {metric_name(document) for document in documents}
     if len(metrics) > 1:
         raise InputError(f"the reports measure different things ({', '.join(sorted(metrics))}); draw them apart")

@@ -56,8 +56,8 @@ def panel(
     found = []
     with torch.inference_mode():
         for way in ways:
-            told = _estimated(model, windows, number, scale, antialias) if way.estimates else scale
-            probabilities = way.at_scale(model, told)(image)
+            given = _estimated(model, windows, number, scale, antialias) if way.estimates else scale
+            probabilities = way.at_scale(model, given)(image)
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
             name = f"{way.label}{fusions[0] if fusions else way.head_names(model)[-1]}"
@@ -68,12 +68,12 @@ def panel(
 
 def _estimated(model: ScaleUNet, windows: WindowDataset, number: int, scale: float, antialias: bool) -> float | None:
     found = estimate_at(windows.whole(number), scale, estimator_for(model), antialias)
-    told: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
-    return told
+    estimated: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
+    return estimated
 
 
 def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:
-    """A row a scale: the image, the truth, and each prediction with its IoU."""
+    """One row per scale: the image, the truth, and each prediction with its IoU."""
     columns = 2 + len(panels[0].predictions)
     figure = new_figure(max(columns * CELL_PX, 1200), len(panels) * CELL_PX + TOP_PX)
     figure.suptitle(title, fontweight="bold")

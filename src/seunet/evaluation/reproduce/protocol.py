@@ -6,16 +6,18 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from seunet.errors import InputError
+from seunet.evaluation import way_names
 from seunet.models.registry import model_config
 from seunet.settings import read_settings
 from seunet.training.config import TrainingConfig, read_config
 
-WayName = Literal["blind", "told", "known", "oracle", "estimated", "pyramid"]
+WayName = Annotated[way_names.WayName, BeforeValidator(way_names.way_name)]
+"""Protocols written before have other names for some of them."""
 
 
 class _Section(BaseModel):

@@ -29,9 +29,9 @@ from seunet.storage.jsonl import rows as log_rows
 SHOWN_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 WAY_NAMES = {
     "blind": "",
-    "told": ", told the scale (σ × s)",
-    "known": ", told the scale (as `segment` uses it)",
-    "oracle": ", image resized by an oracle",
+    "scaled_filters": ", scaled filters (σ × s)",
+    "stated": ", scale stated (as `segment` uses it)",
+    "resampled": ", image resampled",
     "estimated": ", scale estimated from the pixels",
     "pyramid": ", image pyramid",
 }
@@ -59,13 +59,14 @@ def page(
         *window_blocks(grouped(measured)),
         Heading("Which head is best at which scale (the paper's table 1)"),
         *(block for one in _of_several_heads(measured) for block in _head_blocks(one)),
-        Heading("Told, blind, and strong baselines"),
+        Heading("Blind, with the scale, and strong baselines"),
         Text(
-            "*Told*: every σ is multiplied by the scale. *Best head*: the best single head at each scale, chosen by an "
-            "oracle. *Resized by an oracle*: the image is brought back to the training scale before the network sees "
-            "it, the ceiling for any network without a notion of scale. *Estimated*: nobody says the scale, it is "
-            "estimated from the pixels of each whole image and used as if told. *Image pyramid*: five sizes of the "
-            "image, fused as heads are."
+            "A row that names no way is *blind*: the network runs on the pixels as they are. *Scaled filters*: every σ "
+            "is multiplied by the scale. *Resampled*: the image is brought back to the training scale before the "
+            "network sees it, the ceiling for any network without a notion of scale. *Estimated*: nobody states the "
+            "scale; it is estimated from the pixels of each whole image and used as a stated one would be. *Image "
+            "pyramid*: five sizes of the image, fused as heads are. *Best head*: the best single head at each scale, "
+            "chosen by an oracle."
         ),
         ways_table(measured),
         *_equivariance(measured, paper, figures),
@@ -143,7 +144,7 @@ def ways_table(measured: Sequence[Measured]) -> Table:
                     for line in one.evaluation["scores"]
                     if line["way"] == way and line["row"] == row
                 ]
-                if not found or (row == BEST_HEAD and way not in ("blind", "told")):
+                if not found or (row == BEST_HEAD and way not in ("blind", "scaled_filters")):
                     continue
                 suffix = "" if row == "prediction" else f", {row}"
                 scales = seeds[0].evaluation["arguments"]["scales"]
@@ -200,14 +201,14 @@ def _curves(measured: Sequence[Measured], figures: Path) -> list[Block]:
     blocks: list[Block] = [
         Picture(
             figures / "curves.png",
-            "Every system as it was trained, not told the scale.",
-            partial(curves_figure, alone, metric, "Not told the scale"),
+            "Every system as it was trained, blind to the scale.",
+            partial(curves_figure, alone, metric, "Blind to the scale"),
         )
     ]
     pairs = [(one, way) for one in firsts for way in one.evaluation["arguments"]["ways"] if len(one.job.ways) > 1]
     if pairs:
         lines = [_curve(one, way, place) for place, (one, way) in enumerate(pairs)]
-        draw = partial(curves_figure, lines, metric, "Told and not told")
+        draw = partial(curves_figure, lines, metric, "Blind and with the scale")
         blocks.append(Picture(figures / "ways.png", "What knowing the scale is worth, and to whom.", draw))
     return blocks
 

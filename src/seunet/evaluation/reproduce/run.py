@@ -22,6 +22,7 @@ from seunet.evaluation.report_folder import REPORTS, read_report
 from seunet.evaluation.reproduce.protocol import Experiment, Protocol, Tiles, jobs, slug
 from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
+from seunet.evaluation.way_names import scales_by_way
 from seunet.models.files import load
 from seunet.progress import Progress
 from seunet.settings import to_yaml
@@ -65,6 +66,7 @@ def claim(out: Path, protocol: Protocol) -> None:
         raise InputError(f"{out}: holds something else ({entries[0]}); choose a new or empty folder")
     if mark.is_file():
         before, now = yaml.safe_load(mark.read_text()), protocol.model_dump(mode="json")
+        before["way_scales"] = scales_by_way(before.get("way_scales", {}))
         for name in now:
             if name not in ("models", "training", "data", "questions") and before.get(name) != now[name]:
                 raise InputError(
