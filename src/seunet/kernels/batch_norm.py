@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numba import types
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seunet.kernels import batch_norm_loops as channels
 from seunet.kernels import threads as team
+from seunet.kernels.derivatives import once_differentiable
 
 
 @cache
@@ -42,7 +42,7 @@ class NormRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
         maps = maps.contiguous()
-        table = torch.zeros(channels.ROWS, maps.shape[1], dtype=torch.float64)
+        table = maps.new_zeros(channels.ROWS, maps.shape[1], dtype=torch.float64)
         table[channels.ROW_WEIGHT], table[channels.ROW_BIAS] = weight.detach(), bias.detach()
         table[channels.ROW_EPSILON] = epsilon
         result = torch.empty_like(maps)

@@ -15,6 +15,7 @@ from torch.nn.functional import max_pool2d
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
+from seunet.kernels.derivatives import check_transforms
 from seunet.kernels.epilogue import affine_relu
 from seunet.maths.gaussian import half_taps, tap_slopes
 from seunet.maths.rescaling import pooling_window, upsample_to
@@ -28,7 +29,8 @@ _chosen: ContextVar[str | None] = ContextVar("kernel_backend", default=None)
 def kernel_backend(name: str) -> Iterator[None]:
     """Compute with `name` ("reference", "torch" or "numba") inside the block, in this thread.
 
-    Without it, "numba" runs on the CPU and "torch" everywhere else and under `torch.compile`.
+    Without it, "numba" runs on the CPU and "torch" everywhere else.  What is compiled, traced or exported is always
+    "torch": a graph holds torch's own operations alone.
     """
     if name not in BACKENDS:
         raise unknown_name("kernel backend", name, BACKENDS)
@@ -39,14 +41,22 @@ def kernel_backend(name: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def chosen_backend(image: Tensor) -> str:
-    """Which backend `jet_convolution` uses for this image."""
-    if torch.compiler.is_compiling():
+def is_tracing() -> bool:
+    """Whether `torch.jit.trace`, or an exporter by way of it, records what is computed."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
+def chosen_backend(image: Tensor, *others: Tensor) -> str:
+    """Which backend `jet_convolution` uses for this image and these parameters."""
+    if torch.compiler.is_compiling() or is_tracing():
         return "torch"
     name = _chosen.get()
     if name == "numba" and image.device.type != "cpu":
         raise InputError(f"kernel backend 'numba' runs on the CPU; the image is on {image.device}: use 'torch'")
-    return name or ("numba" if image.device.type == "cpu" else "torch")
+    name = name or ("numba" if image.device.type == "cpu" else "torch")
+    if name == "numba":
+        check_transforms(image, *others)
+    return name
 
 
 def jet_convolution(
@@ -74,7 +84,7 @@ def jet_convolution(
     Returns:
         [B, scales, C_out, H, W], or with fewer rows.
     """
-    backend = chosen_backend(image)
+    backend = chosen_backend(image, coefficients, sigma)
     if backend == "numba":
         return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows)
     taps = half_taps(sigma, radii, _order(coefficients), discretisation)
@@ -127,7 +137,8 @@ def _frozen_taps(
     sigmas: tuple[float, ...], radii: tuple[int, ...], order: int, discretisation: str, dtype: torch.dtype
 ) -> Tensor:
     """The filters of σ that no longer change: a network that is only used computes them once."""
-    return half_taps(torch.tensor(sigmas, dtype=torch.float64), radii, order, discretisation).to(dtype).contiguous()
+    sigma = torch.tensor(sigmas, dtype=torch.float64, device="cpu")
+    return half_taps(sigma, radii, order, discretisation).to(dtype).contiguous()
 
 
 def _fused(

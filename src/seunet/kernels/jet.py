@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numba import types
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seunet.kernels import jet_loops as tasks
 from seunet.kernels import threads as team
+from seunet.kernels.derivatives import once_differentiable
 from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
 
 _CACHE_BYTES = 512 * 1024
@@ -152,7 +152,7 @@ def _signs(filters: Filters, like: Tensor) -> Tensor:
     """(−1)^(i+j) over the jet: the adjoint of an odd derivative is its negative."""
     orders = filters.order + 1
     signs = [(-1.0) ** (i + j) for i in range(orders) for j in range(orders - i)]
-    return torch.tensor(signs, dtype=like.dtype).view(-1, 1, 1)
+    return torch.tensor(signs, dtype=like.dtype, device=like.device).view(-1, 1, 1)
 
 
 @dataclass(frozen=True)

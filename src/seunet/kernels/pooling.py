@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numba import types
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seunet.kernels import pooling_loops as planes
 from seunet.kernels import threads as team
+from seunet.kernels.derivatives import once_differentiable
 from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Unpack
 
 import torch
@@ -28,9 +29,12 @@ class DiscreteScaleConv2d(ScaleConvolution):
         if any(not scale.is_integer() and scale > MAX_FRACTIONAL_SCALE for scale in self.scales):
             given = list(options["scales"])
             raise InputError(f"`scales` (={given!r}) must be whole numbers above {MAX_FRACTIONAL_SCALE}")
+        self.reset_parameters()
+
+    def bases(self) -> Iterator[tuple[str, Tensor]]:
         for index, scale in enumerate(self.scales):
             if not scale.is_integer():
-                self.register_buffer(f"basis_{index}", discrete_basis(scale).to(self.weight), persistent=False)
+                yield f"basis_{index}", discrete_basis(scale)
 
     def convolve(self, image: Tensor, index: int) -> Tensor:
         scale = self.scales[index]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -74,12 +74,19 @@ class GaussianConv2d(nn.Module):
         self._set_bounds(1.0)
         self.reset_parameters()
 
-    def _set_bounds(self, factor: float) -> None:
+    def _set_bounds(self, factor: float, dtype: torch.dtype | None = None) -> None:
         """Bounds as buffers that move with the module but are not part of `state_dict`: the config defines them."""
         self.factor, self.bounds = factor, self.sigma_range.scaled(factor)
         device = self.coefficients.device
-        self.register_buffer("lower", torch.tensor(self.bounds.lower, device=device), persistent=False)
-        self.register_buffer("upper", torch.tensor(self.bounds.upper, device=device), persistent=False)
+        for name, values in (("lower", self.bounds.lower), ("upper", self.bounds.upper)):
+            # By way of the default type, as if `.to(dtype)` had followed.
+            bound = torch.tensor(values, device="cpu").to(device=device, dtype=dtype)
+            self.register_buffer(name, bound, persistent=False)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        # A layer that was made on the meta device has weights now, and no bounds yet.
+        self._set_bounds(self.factor, self.get_buffer("lower").dtype)
 
     def rescale_sigma(self, factor: float) -> None:
         """Multiply every σ and its bounds: the same filter for structures `factor` times as large."""
@@ -97,6 +104,7 @@ class GaussianConv2d(nn.Module):
         """α from a variance-preserving normal distribution, σ in the middle of its interval."""
         if self.coefficients.is_meta:
             return
+        self._set_bounds(self.factor, self.get_buffer("lower").dtype)
         with torch.no_grad():
             if self.sigma_position is not None:
                 if self.mode == "free":

@@ -10,6 +10,7 @@ from torch.nn.functional import avg_pool2d
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
+from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import synced_batch_norm, together
 from seunet.maths.rescaling import pooling_window
 
@@ -86,6 +87,9 @@ class SharedPointwise(nn.Module):
         self.convolution = nn.Conv2d(in_channels, out_channels, kernel_size=1)
 
     def forward(self, features: Tensor) -> Tensor:
+        if hooked(self.convolution):
+            seen: Tensor = self.convolution(features.flatten(0, 1))
+            return seen.view(*features.shape[:2], *seen.shape[1:])
         # A batched matrix product: a 1×1 `conv2d` is several times slower on the CPU in this memory layout.
         weight, bias = self.convolution.weight.flatten(1), self.convolution.bias
         pixels = features.flatten(0, 1).flatten(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Unpack
 
 import torch
@@ -28,15 +29,17 @@ class SteerableConv2d(ScaleConvolution):
     def __init__(
         self, in_channels: int, out_channels: int, *, orders: Orders = GRID_ORDERS, **options: Unpack[ScaleOptions]
     ) -> None:
-        rows, columns = zip(*_checked_orders(orders), strict=True)
-        super().__init__(in_channels, out_channels, basis=len(orders), **options)
+        super().__init__(in_channels, out_channels, basis=len(_checked_orders(orders)), **options)
         self.orders = orders
+        self.reset_parameters()
+
+    def bases(self) -> Iterator[tuple[str, Tensor]]:
+        rows, columns = zip(*self.orders, strict=True)
         for index, taps in enumerate(steerable_taps(self.scales, max(rows + columns))):
             # [basis, column orders, k]: ψ_n of each function, in the place of its column order m.
             placed = F.one_hot(torch.tensor(columns), max(columns) + 1).to(taps)[:, :, None] * taps[list(rows)][:, None]
-            self.register_buffer(f"column_taps_{index}", placed.to(self.weight), persistent=False)
-            row_taps = taps[: max(columns) + 1]
-            self.register_buffer(f"row_taps_{index}", row_taps.to(self.weight), persistent=False)
+            yield f"column_taps_{index}", placed
+            yield f"row_taps_{index}", taps[: max(columns) + 1]
 
     def convolve(self, image: Tensor, index: int) -> Tensor:
         row_taps = self.get_buffer(f"row_taps_{index}")

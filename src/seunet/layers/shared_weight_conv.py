@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -59,10 +59,25 @@ class ScaleConvolution(nn.Module, ABC):
         shape = (out_channels, in_channels, basis)
         self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(out_channels, device=device, dtype=dtype)) if bias else None
-        self.reset_parameters()
+
+    @abstractmethod
+    def bases(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and values of the buffers that hold ψ: they follow from the scales and are not in `state_dict`."""
+
+    def set_bases(self) -> None:
+        """Make ψ, on the CPU wherever else tensors are made by default, and take it to the weights."""
+        with torch.device("cpu"):
+            for name, values in self.bases():
+                self.register_buffer(name, values.to(self.weight), persistent=False)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        # A layer that was made on the meta device has weights now, and no basis yet.
+        self.set_bases()
 
     def reset_parameters(self) -> None:
         """Draw the weights anew; the variance is stated above."""
+        self.set_bases()
         nn.init.normal_(self.weight, std=(self.in_channels * self.weight.shape[2]) ** -0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)

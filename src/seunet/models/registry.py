@@ -10,12 +10,14 @@ from typing import Any, Final
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
-from seunet.errors import unknown_name
+from seunet.errors import InputError, unknown_name
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
+from seunet.layers.hooks import hooked
 from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
 from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, SteerableConfig, validated
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.pretrained import BUILT_IN
 
 
 class PlainConv2d(nn.Module):
@@ -27,12 +29,15 @@ class PlainConv2d(nn.Module):
         self.convolution = nn.Conv2d(in_channels, out_channels, kernel_size=3, padding=1)
 
     def forward(self, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
+        image = features if self.lifting else features[:, 0]
+        if affine is None and hooked(self.convolution):
+            return self.convolution(image)[:, None]  # type: ignore[no-any-return]
         weight, bias = self.convolution.weight, self.convolution.bias
         if affine is not None:
             # A frozen norm folds into the weights: the baseline gets what our own layer gets.
             scale, shift = affine[0, 0], affine[1, 0]
             weight, bias = weight * scale[:, None, None, None], bias * scale + shift  # type: ignore[operator]
-        result = conv2d(features if self.lifting else features[:, 0], weight, bias, padding=1)
+        result = conv2d(image, weight, bias, padding=1)
         return (result.relu_() if relu else result)[:, None]
 
 
@@ -108,6 +113,8 @@ def list_models() -> list[str]:
 def model_config(name: str, preset: str = "paper", **options: Any) -> ModelConfig:
     """The complete, checked options of a model."""
     if name not in _RECIPES:
+        if (BUILT_IN / str(name) / "config.json").is_file():
+            raise InputError(f"{name!r} is a trained model, not an architecture; get it by seunet.load({name!r})")
         raise unknown_name("model", name, _RECIPES)
     recipe = _RECIPES[name]
     if preset not in recipe.presets:

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.kernels.dispatch import join_upsampled
+from seunet.kernels.dispatch import is_tracing, join_upsampled
+from seunet.layers.hooks import hooked
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
@@ -38,8 +39,13 @@ class ConvolutionBlock(nn.Module):
         self.convolutions, self.norms = nn.ModuleList(convolutions), nn.ModuleList(norms)
 
     def forward(self, features: Tensor) -> Tensor:
+        # A trace is compared with one made without gradients: both must hold the same steps.
+        fusing = not (torch.is_grad_enabled() or is_tracing())
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            folded = None if torch.is_grad_enabled() else norm.folded()  # type: ignore[operator]
+            if hooked(norm, *norm.children()):
+                features = norm(convolution(features)).relu()
+                continue
+            folded = norm.folded() if fusing and not hooked(convolution, *convolution.children()) else None  # type: ignore[operator]
             if folded is None:
                 features = norm(convolution(features), relu=True)
             else:
@@ -145,5 +151,13 @@ class ScaleUNet(nn.Module):
         return head_weights(self.eta)
 
     def loss(self, logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
-        """Σ_k η̃_k · cross-entropy of head k, over the pixels that are not `ignore_index` (paper eq. 8–9)."""
+        """Σ_k η̃_k · cross-entropy of head k, over the pixels that are not `ignore_index` (paper eq. 8–9).
+
+        Args:
+            logits: `model(images)`, [B, γ, classes, H, W].
+            target: the class of each pixel, [B, H, W].
+            ignore_index: pixels of this class do not count.
+
+        Nothing but this trains η; with a loss of your own create the model with `head_weights="uniform"`.
+        """
         return weighted_loss(scale_losses(logits, target, ignore_index), self.head_weights())
