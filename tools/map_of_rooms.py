@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "seunet"
 PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 
-ROW, NAMES, CELL, TOP, MARGIN = 40, 560, 34, 112, 16
+ROW, NAMES, CELL, TOP, MARGIN = 40, 480, 34, 112, 16
 
 
 def layers() -> list[list[str]]:
@@ -63,16 +63,12 @@ def text(x: float, y: float, words: str, style: str = "") -> str:
 
 
 def row(place: int, names: list[str], below: list[list[str]]) -> Iterator[str]:
-    """One layer: its box, what it is for, how many modules it has, and a dot per layer that it imports from."""
+    """One layer: its box, what it is for, and a dot per layer that it imports from."""
     y, middle = TOP + place * ROW, TOP + place * ROW + ROW / 2
     yield f'<rect x="{MARGIN}" y="{y + 3}" width="{NAMES}" height="{ROW - 6}" rx="6" class="box"/>'
-    rooms = [name for name in names if (PACKAGE / name).is_dir()]
     yield text(MARGIN + 12, middle + 5, " · ".join(names), 'class="name"')
     if len(names) == 1:
-        yield text(MARGIN + 132, middle + 5, purpose(names[0]), 'class="quiet"')
-    if rooms == names:
-        count = sum(len(files_of(name)) - len(list((PACKAGE / name).rglob("__init__.py"))) for name in names)
-        yield text(MARGIN + NAMES - 12, middle + 5, f"{count} modules", 'class="quiet" text-anchor="end"')
+        yield text(MARGIN + 140, middle + 5, purpose(names[0]), 'class="quiet"')
     used = {found for name in names for path in files_of(name) for found in imported(path)}
     for step, others in enumerate(below, start=1):
         x = MARGIN + NAMES + 24 + (place + step) * CELL
