@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.segmentation.cluster import over_cluster
 from seunet.segmentation.inputs import find_inputs
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_many import one_after_the_other
+from seunet.segmentation.segment_many import one_after_the_other, over_cluster
 from support.slides import make_slide
 from tests.cli.test_segment import result_bytes
 from tests.support.tissue_model import discs

@@ -18,8 +18,8 @@ from seunet.images import ArrayImage, RgbArray
 from seunet.results import NOT_ANALYSED, Plane
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.ledger import LEDGER
+from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
-from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from tests.support.networks import calm_model, picture
 
@@ -43,7 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def labels_of(found: Labelled) -> np.ndarray:
-    with found.plane(found.labels) as plane:
+    with Plane(found.labels, *found.size) as plane:
         return plane.read(0, 0, *found.size).copy()
 
 
@@ -54,11 +54,11 @@ def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: Headw
     expected = network.predict(pixels, whole, whole, (110, 131))
     assert np.array_equal(labels_of(found), expected.labels)
     for number, path in enumerate(found.probabilities):
-        with found.plane(path) as plane:
+        with Plane(path, *found.size) as plane:
             kept = plane.read(0, 0, 110, 131)
         assert np.array_equal(kept, np.rint(expected.probabilities[number] * 255).astype(np.uint8))
     assert found.heads is not None
-    with found.plane(found.heads) as plane:
+    with Plane(found.heads, *found.size) as plane:
         assert np.array_equal(plane.read(0, 0, 110, 131), expected.heads + 1)
     assert found.pixels_by_class == tuple(np.bincount(expected.labels.ravel(), minlength=2))
     assert found.pixels_by_head == tuple(np.bincount(expected.heads.ravel(), minlength=5))

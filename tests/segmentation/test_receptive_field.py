@@ -6,8 +6,16 @@ import torch
 
 import seunet
 from seunet.models import ScaleUNet, SEUNet
-from seunet.segmentation.receptive_field import filter_radii, layer_radius, receptive_radius, seen_by_network
-from seunet.segmentation.spans import Span, made_by_upsampling, seen_by_pooling, seen_by_upsampling
+from seunet.segmentation.receptive_field import (
+    Span,
+    filter_radii,
+    layer_radius,
+    made_by_upsampling,
+    receptive_radius,
+    seen_by_network,
+    seen_by_pooling,
+    seen_by_upsampling,
+)
 from tests.support.networks import calm_model
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seunet.errors import InputError
-from seunet.segmentation.spans import Span
+from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.tiling import HELD_BYTES, checked_tile_px, default_tile, limited, tiles
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +85,7 @@ def segment(
     """
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
+    from seunet.segmentation.tile_predictor import shared_model
 
     choices = _choices(
         model=model,
@@ -102,32 +102,25 @@ def segment(
         strict=strict,
         overwrite=overwrite,
     )
+    keep_freed_memory()
+    _use_threads(threads)
     check_out(out)
     found = find_inputs(inputs)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    keep_freed_memory()
-    _use_threads(threads)
-    _check_model(model)
+    shared_model(model)  # one that is not there is told once, not for every input
     with ExitStack() as stack:
         if dask is None:
             results = one_after_the_other(
                 found.items, out, choices, lambda item: stack.enter_context(progress_of(progress, timed=True))
             )
         else:
-            from seunet.segmentation.cluster import over_cluster
+            from seunet.segmentation.segment_many import over_cluster
 
             results = over_cluster(found.items, out, choices, dask, workers)
-        code = segment_all(found, out, _one_bar_at_a_time(results, stack), _announcer(found, out))
+        code = segment_all(found, out, results, _announcer(found, out, stack))
     if code:
         raise typer.Exit(code)
-
-
-def _one_bar_at_a_time(results: Iterator[Result], stack: ExitStack) -> Iterator[Result]:
-    """Close a slide's progress bar before its result is printed."""
-    for result in results:
-        stack.close()
-        yield result
 
 
 def _choices(**options: Any) -> Choices:
@@ -164,19 +157,13 @@ def _use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def _check_model(model: str) -> None:
-    """A missing model is reported once, not per input."""
-    from seunet.segmentation.tile_predictor import shared_model
-
-    shared_model(model)
-
-
-def _announcer(inputs: Inputs, out: Path) -> Any:
+def _announcer(inputs: Inputs, out: Path, bars: ExitStack) -> Any:
     from seunet.segmentation.segment_many import Failure
 
     paths: dict[str, Item] = {item.name: item for item in inputs.items}
 
     def announce(result: Result) -> None:
+        bars.close()  # a slide's progress bar goes before its result is printed
         if isinstance(result, Failure):
             print(f"seunet: {result.line}", file=sys.stderr)
             return

@@ -21,8 +21,8 @@ from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
-from seunet.segmentation.spans import Span
-from seunet.segmentation.tile_resampling import resample, resampling_taps
+from seunet.segmentation.receptive_field import Span
+from seunet.segmentation.tile_pixels import resample, resampling_taps
 
 RgbArray = NDArray[np.uint8]
 

@@ -24,7 +24,7 @@ class ReadingProcess:
     def __init__(self, limit_bytes: int = MAX_READER_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._child: Child | None = None
-        self._shared = SharedBytes(new_shared_file())
+        self._shared: SharedBytes | None = None
         self.holder: object = None
         """Whose image is open in it."""
         self.deaths = 0
@@ -54,6 +54,7 @@ class ReadingProcess:
         """The answer; or, after it was ended, what became of the process."""
         if self._child is None:
             try:
+                self._shared = self._shared or SharedBytes(new_shared_file())
                 self._child = Child(MODULE, self._limit_bytes, [str(self._shared.file)], [self._shared.file])
             except OSError as error:
                 raise ResourceError(f"no process to read images with could be started ({error.strerror})") from error
@@ -69,6 +70,8 @@ class ReadingProcess:
 
     def pixels(self, width_px: int, height_px: int) -> RgbArray:
         """What the last read left in the shared memory; to be copied before the next."""
+        if self._shared is None:
+            raise ValueError("nothing was read")
         return self._shared.first(width_px * height_px * 3).reshape(height_px, width_px, 3)
 
     def stop(self) -> None:
@@ -76,7 +79,9 @@ class ReadingProcess:
         if self._child is not None:
             self._child.stop()
             self._child = None
-        self._shared.close()
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
 
     def __enter__(self) -> Self:
         return self

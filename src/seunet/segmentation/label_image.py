@@ -26,8 +26,8 @@ from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
 from seunet.segmentation.ledger import Ledger
+from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
-from seunet.segmentation.spans import Span
 from seunet.segmentation.tile_pixels import Gap, WorkingRaster
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, TileInput
 from seunet.segmentation.tiling import Tile, cut_to
@@ -89,10 +89,6 @@ class Labelled:
     """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
     seconds: Seconds
-
-    def plane(self, path: Path) -> Plane:
-        """One of the planes, to be read and closed."""
-        return Plane(path, *self.size)
 
 
 def label_image(

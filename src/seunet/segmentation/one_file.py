@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from seunet.errors import InputError
+from seunet.images.facts import describe
 from seunet.images.image import Image
 from seunet.images.overview import thumbnail
 from seunet.images.sandboxed import open_guarded
@@ -26,6 +27,7 @@ from seunet.progress import Progress
 from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
 from seunet.results.heads_map import write_heads
+from seunet.results.label_plane import Plane
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
@@ -63,11 +65,12 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
     chosen = shared_model(choices.model)
     folder = out / item.name
     with held(folder), closing(open_guarded(item.path, item.mpp if item.mpp is not None else choices.mpp)) as image:
+        described = describe(image)
         opened = time.monotonic()
         scale = known_scale(image, chosen.model, choices.scale)
         estimated = time.monotonic()
         plan = plan_for(chosen.model, scale.used, image.levels)
-        identity = identity_of(item.path, image, chosen, plan, choices)
+        identity = identity_of(item.path, described, chosen, plan, choices)
         if choices.overwrite:
             forget(folder)
         before = finished(folder, identity)
@@ -159,10 +162,11 @@ def _analysed(
         strict=choices.strict,
     )
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
+    skipped = skipped_pixels(found)
     give_back_freed_memory()
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
-    with found.plane(found.labels) as labels:
+    with Plane(found.labels, *found.size) as labels:
         tally = write_results(
             folder,
             labels,
@@ -170,19 +174,19 @@ def _analysed(
             small,
             split=choices.split,
             min_area_px=choices.min_area_px,
-            skipped_px=skipped_pixels(found),
+            skipped_px=skipped,
             smooth=choices.smooth,
             zipped=choices.zipped,
         )
     if found.heads is not None:
-        with found.plane(found.heads) as heads:
+        with Plane(found.heads, *found.size) as heads:
             write_heads(folder / HEADS_NAME, small, heads, found.pixels_by_head, network.sigmas_px, frame.mpp)
     if choices.probabilities:
         with ExitStack() as stack:
-            planes = [stack.enter_context(found.plane(path)) for path in found.probabilities]
+            planes = [stack.enter_context(Plane(path, *found.size)) for path in found.probabilities]
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
-    row = summary_row(folder.name, tally, frame, skipped_pixels(found))
+    row = summary_row(folder.name, tally, frame, skipped)
     return document_of(identity, found, tally, frame, model, network, row, seconds), found
 
 

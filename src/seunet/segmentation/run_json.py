@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import seunet
-from seunet.images.facts import describe
-from seunet.images.image import Image
 from seunet.models.files import TrainedModel
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import Tally
@@ -22,13 +20,15 @@ FORMAT: Final = "seunet-run/1"
 LINES_SHOWN: Final = 5
 
 
-def identity_of(path: Path, image: Image, chosen: TrainedModel, plan: ReadingPlan, choices: Choices) -> dict[str, Any]:
+def identity_of(
+    path: Path, described: dict[str, Any], chosen: TrainedModel, plan: ReadingPlan, choices: Choices
+) -> dict[str, Any]:
     """What a result depends on: the file, the weights, the magnification and the choices."""
     status = path.stat()
     return {
         "format": FORMAT,
         "seunet": seunet.__version__,
-        "image": {"file": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, **describe(image)},
+        "image": {"file": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, **described},
         "model": {"name": chosen.model.name, "sha256": chosen.weights_sha256},
         "magnification": asdict(plan),
         "choices": choices.deciding(),

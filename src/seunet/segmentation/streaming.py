@@ -21,8 +21,8 @@ from seunet.kernels.dispatch import join_upsampled
 from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.maths.fusion import softmax_in_order
 from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
-from seunet.segmentation.receptive_field import filter_radii, layer_radius
-from seunet.segmentation.spans import (
+from seunet.segmentation.receptive_field import (
+    FilterRadii,
     Span,
     made_by_upsampling,
     seen_by_filter,
@@ -102,10 +102,12 @@ class ImageRows(Rows):
 class ConvolvedRows(Rows):
     """Convolution, norm and ReLU."""
 
-    def __init__(self, source: Rows, convolution: nn.Module, norm: nn.Module, columns: Span, held: bool) -> None:
+    def __init__(
+        self, source: Rows, convolution: nn.Module, norm: nn.Module, radius: int, columns: Span, held: bool
+    ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
-        self._source, self._convolution, self._radius = source, convolution, layer_radius(convolution)
+        self._source, self._convolution, self._radius = source, convolution, radius
         self._affine = norm.folded()  # type: ignore[operator]
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
@@ -184,10 +186,12 @@ class JoinedRows(Rows):
 class Block:
     """A rectangle of the prediction and everything it is computed from."""
 
-    def __init__(self, model: ScaleUNet, pixels: Tensor, held: tuple[Span, Span], size: tuple[int, int]) -> None:
+    def __init__(
+        self, model: ScaleUNet, radii: FilterRadii, pixels: Tensor, held: tuple[Span, Span], size: tuple[int, int]
+    ) -> None:
         """`pixels` [3, rows, columns] of type uint8 hold the part `held` (rows, columns) of an image of this size."""
         self._model, self._pixels, self._held = model, pixels, held
-        self._radii = filter_radii(model)
+        self._radii = radii
         self._heights, self._widths = (self._radii.lengths(length) for length in size)
 
     def features(self, columns: Span) -> Rows:
@@ -212,7 +216,7 @@ class Block:
         index = self._radii.levels - 1 - level
         reducer, block = self._model.reducers[index], self._model.decoder[index]
         source = JoinedRows(skipped, rising, reducer, joined, halves, held=level > 0)  # type: ignore[arg-type]
-        return self._convolved(source, block, columns, level)  # type: ignore[arg-type]
+        return self._convolved(source, block, radii, columns, level)  # type: ignore[arg-type]
 
     def _encoded(self, level: int, columns: Span, skips: list[SkippedRows]) -> Rows:
         """The encoder's map of a level."""
@@ -225,30 +229,38 @@ class Block:
             finer = seen_by_pooling(seen, self._widths[level - 1]) if self._radii.halves else seen
             above = self._encoded(level - 1, finer, skips)
             source = PooledRows(above, self._model.pooling, skips[level - 1], self._heights[level], seen)
-        return self._convolved(source, self._model.encoder[level], columns, level)  # type: ignore[arg-type]
+        block, radii = self._model.encoder[level], self._radii.encoder[level]
+        return self._convolved(source, block, radii, columns, level)  # type: ignore[arg-type]
 
-    def _convolved(self, source: Rows, block: ConvolutionBlock, columns: Span, level: int) -> Rows:
+    def _convolved(
+        self, source: Rows, block: ConvolutionBlock, radii: tuple[int, ...], columns: Span, level: int
+    ) -> Rows:
         spans = [columns]
-        for convolution in list(block.convolutions)[:0:-1]:
-            spans.append(seen_by_filter(spans[-1], layer_radius(convolution), self._widths[level]))
-        for convolution, norm, span in zip(block.convolutions, block.norms, reversed(spans), strict=True):
+        for radius in radii[:0:-1]:
+            spans.append(seen_by_filter(spans[-1], radius, self._widths[level]))
+        layers = zip(block.convolutions, block.norms, radii, reversed(spans), strict=True)
+        for convolution, norm, radius, span in layers:
             last = convolution is block.convolutions[-1]
-            source = ConvolvedRows(source, convolution, norm, span, held=level > 0 or last)
+            source = ConvolvedRows(source, convolution, norm, radius, span, held=level > 0 or last)
         return source
 
 
 def predict_block(
     model: ScaleUNet,
+    radii: FilterRadii,
     pixels: Tensor,
     held: tuple[Span, Span],
     size: tuple[int, int],
     core: tuple[Span, Span],
     out: Tensor,
 ) -> None:
-    """The probabilities of `model` for the rows and columns `core` of an image of `size` (height, width), into
-    `out` [γ, classes, rows, columns]; `pixels` [3, …] hold the part `held` of the image, as much as is seen."""
+    """The probabilities of `model`, whose filters have these radii, into `out` [γ, classes, rows, columns].
+
+    They are those of the rows and columns `core` of an image of `size` (height, width); `pixels` [3, …] hold the part
+    `held` of the image, as much as is seen.
+    """
     rows, columns = core
-    features = Block(model, pixels, held, size).features(columns)
+    features = Block(model, radii, pixels, held, size).features(columns)
     for start in range(rows.start, rows.stop, PIECE_ROWS):
         piece = Span(start, min(start + PIECE_ROWS, rows.stop))
         _, seen = features.rows(piece)

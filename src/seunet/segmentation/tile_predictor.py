@@ -21,8 +21,7 @@ from seunet.models.files import TrainedModel, load_shared, weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.segmentation.receptive_field import filter_radii, receptive_radius, seen_by_network
-from seunet.segmentation.spans import Span
+from seunet.segmentation.receptive_field import Span, filter_radii, receptive_radius, seen_by_network
 from seunet.segmentation.streaming import PIECE_ROWS, predict_block
 from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
 from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
@@ -153,14 +152,15 @@ class HeadwiseNetwork:
                 mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
                 out = found[done : done + part.heads]
                 if self.overlap_px is None:
-                    predict_block(part, mine, seen, size, core, out)
+                    predict_block(part, self._radii[number], mine, seen, size, core, out)
                 else:
                     # What was cut off counts as the world's end.
                     inner = tuple(
                         Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
                     )
                     whole = tuple(Span(0, cut.length) for cut in seen)
-                    predict_block(part, mine, whole, (seen[0].length, seen[1].length), inner, out)  # type: ignore[arg-type]
+                    part_size = seen[0].length, seen[1].length
+                    predict_block(part, self._radii[number], mine, whole, part_size, inner, out)  # type: ignore[arg-type]
                 done += part.heads
                 if rows.length * columns.length > LARGE_PX:
                     give_back_freed_memory()
