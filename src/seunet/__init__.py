@@ -1,4 +1,4 @@
-"""seunet: segment H&E histopathology images at any magnification, told or not told which one it is.
+"""seunet: segment H&E histopathology images at any magnification, whether or not it is known.
 
 Every room of the package offers its public names at its door (`from seunet.layers import GaussianConv2d`); what most
 people need is offered here.  Nothing is loaded before it is used.

@@ -176,12 +176,12 @@ def test_a_signal_to_it_and_its_workers_ends_a_run_after_its_step_and_resume_end
     wait_for_rows(tmp_path / "run", 7, process)
     signal_group(process, number)
     ended_with, out, err = ended(process)
-    line = "seunet: stopping after this step, with a checkpoint; once more to stop at once\n"
+    line = "seunet: stopping after this step, with a checkpoint; press again to stop at once\n"
     assert (ended_with, err) == (code, line)
     step = read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]["step"]
     assert 6 <= step < 4 * LONG
     assert out.startswith(f"stopped after step {step} of {4 * LONG}, best validation IoU 0.")
-    assert out.endswith(f"; go on with --resume: {tmp_path / 'run'}\n")
+    assert out.endswith(f"; resume with --resume: {tmp_path / 'run'}\n")
     train_alone(tiny_config(nuclei, recipe__epochs=LONG), tmp_path / "run", resume=True)
     assert learnt(tmp_path / "run") == long_unbroken
 

@@ -28,29 +28,41 @@ prepare_app = typer.Typer(
 app.add_typer(prepare_app, name="prepare")
 
 # `readable=False`: what cannot be read is said by the rooms below, in one line and with the right exit code.
-SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="The folder that the archives were extracted to.")
+SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="Folder that the archives were extracted to.")
 DEST = typer.Argument(..., readable=False, metavar="DEST", help="A new or empty folder for the prepared set.")
 PREPARED = typer.Argument(..., readable=False, metavar="DEST", help="A prepared set.")
 WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
 STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
-VALIDATION = typer.Option(0.0, "--validation", metavar="SHARE", help="Share of training patients held out.")
-SEED = typer.Option(0, "--seed", help="Seed of the draw of patients.")
-MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images, instead of what the files say.")
+VALIDATION = typer.Option(
+    0.0, "--validation", metavar="SHARE", help="Fraction of the training patients held out for validation."
+)
+SEED = typer.Option(0, "--seed", help="Seed for drawing patients.")
+MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images; replaces what the files state.")
 STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
 CLIP = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image.")
-MIN_ANNOTATED = typer.Option(0.5, "--min-annotated", metavar="SHARE", help="Windows with less are left out.")
+MIN_ANNOTATED = typer.Option(
+    0.5, "--min-annotated", metavar="SHARE", help="Leave out windows with a smaller annotated fraction."
+)
 INSTITUTIONS = typer.Option(None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split.")
 KIND = typer.Option("classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean.")
 CLASS_MAP = typer.Option(
-    None, "--class-map", readable=False, metavar="CSV", help="Columns code,class; class “ignore” is special."
+    None,
+    "--class-map",
+    readable=False,
+    metavar="CSV",
+    help="Table with columns code,class; pixels of class “ignore” are not scored.",
 )
 INSTANCE_CLASS = typer.Option("nucleus", "--instance-class", metavar="NAME", help="Class of all instances.")
-PATTERN = typer.Option(None, "--patient-pattern", metavar="REGEX", help="Its one group is the patient.")
-TABLE = typer.Option(None, "--table", readable=False, metavar="CSV", help="Columns image[,patient][,split][,mpp].")
-TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Share of patients in the test split.")
-WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: all cores.")
+PATTERN = typer.Option(
+    None, "--patient-pattern", metavar="REGEX", help="Regular expression for file names; its one group is the patient."
+)
+TABLE = typer.Option(
+    None, "--table", readable=False, metavar="CSV", help="Table with columns image[,patient][,split][,mpp]."
+)
+TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Fraction of the patients in the test split.")
+WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: one per core.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")
-SKIP = typer.Option(False, "--skip-errors", help="Leave out images with faults, list them, exit with 5.")
+SKIP = typer.Option(False, "--skip-errors", help="Leave out faulty images, list them, exit with code 5.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -154,7 +166,7 @@ def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **ch
 
 
 def _carry_out(plan: Plan, shared: Shared) -> None:
-    """Prepare, then print what came of it: decisions, areas, windows, time; faults a line each."""
+    """Prepare, then print what came of it: decisions, areas, windows, time; one line per fault."""
     from seunet.data.manifest import summary_lines
     from seunet.data.prepare.run import FaultsError, prepare
 
@@ -192,7 +204,7 @@ def verify_set(
     folder: Path = PREPARED,
     progress: bool = PROGRESS,
 ) -> None:
-    """Check sizes, codes, hashes, leaks between splits, empty masks and mpp: a line for each finding.
+    """Check sizes, codes, hashes, leaks between splits, empty masks and mpp: one line per finding.
 
     Example: seunet data verify prepared/monuseg
     """

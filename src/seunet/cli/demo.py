@@ -1,4 +1,4 @@
-"""`seunet demo`: a real tissue image at three magnifications, told nothing about any of them."""
+"""`seunet demo`: a real tissue image at three magnifications, none of them stated."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAGE: Final = "demo.html"
 TITLE: Final = "One image, three magnifications"
 SOURCE: Final = (
     "A real tissue image (scikit-image's *immunohistochemistry*: colon, haematoxylin and DAB, a stain the model has "
-    "never seen) at half, once and twice its size. The model `nuclei` that ships with the package is told nothing "
-    "about the magnification: it is estimated from the pixels, filters or pixels are brought to the scale of the "
-    "training, and the head that learnt there does the work. On the right, the surest head where nobody asks for the "
-    "scale. The heads share their weights and differ in the size of their filters; being sure does not make a head the "
-    "one that fits, which is why the scale is estimated."
+    "never seen) at half, once and twice its size. The magnification is not stated: the "
+    "model `nuclei` of the package estimates it from the pixels, scales its filters or the pixels to match the "
+    "training, and predicts with the head that learnt at that scale. On the right: which head is surest when the scale "
+    "is not estimated. The heads share their weights and differ in the size of their filters. The surest head is not "
+    "always the one that fits, which is why the scale is estimated."
 )
 OUT = typer.Option("-o", "--out", "--output", metavar="OUT", help="Folder for the page.")
 MODEL = typer.Option("-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")

@@ -15,7 +15,7 @@ AS_JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
 def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
-    """Say what we see in an image or a model: size, levels, µm per pixel and where that comes from; or the model card.
+    """Describe an image (size, levels, µm per pixel and where that comes from) or a model (its card).
 
     Example: seunet info slides/CMU-1.svs
     """

@@ -32,7 +32,7 @@ EXIT_TERMINATED = 143
 
 app = typer.Typer(
     name="seunet",
-    help="Segment H&E images at any magnification, told or not told which one it is.",
+    help="Segment H&E images at any magnification, whether or not it is known.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -20,7 +20,7 @@ ONLY = typer.Option(
     None,
     "--only",
     metavar="NAME,…",
-    help="Only these models, or seeds of them, in this order: cnn,seunet-seed1. The last one writes the report.",
+    help="Only these models or seeds, in this order: cnn,seunet-seed1. The report is written once all are measured.",
 )
 TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -34,7 +34,7 @@ def reproduce(
     train_set: list[str] = TRAIN_SET,
     progress: bool = PROGRESS,
 ) -> None:
-    """Train what is missing, evaluate it, and write one report. Interrupt it as you like: the same command goes on.
+    """Train what is missing, evaluate it, and write one report. Repeat the command to resume.
 
     Example: seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu
     """
@@ -63,10 +63,12 @@ def reproduce(
             stop_wanted=lambda: stop.received is not None,
         )
     if isinstance(result, Interrupted):
-        print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; the same command goes on: {out}")
+        print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; repeat the command to resume: {out}")
         raise typer.Exit(stop.exit_code)
     if not is_measured(protocol, out):
-        print(f"{len(result)} models; others are still to be measured, then the same command writes the report: {out}")
+        print(
+            f"{len(result)} models; others are still to be measured; repeat the command then to write the report: {out}"
+        )
         return
     measured = read_measured(protocol, out)
     numbers = statistics_of(protocol, grouped(measured))

@@ -28,9 +28,9 @@ LINE_SECONDS = 30.0
 CONFIG = typer.Argument(..., readable=False, metavar="CONFIG", help="A YAML file, e.g. configs/monuseg-cpu.yaml.")
 RUN = typer.Option(None, "-o", "--out", readable=False, metavar="RUN", help="The folder of the run.")
 SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Change a value of the config, e.g. recipe.batch=8.")
-RESUME = typer.Option(False, "--resume", help="Go on with the run in RUN from its last checkpoint.")
-OVERWRITE = typer.Option(False, "--overwrite", help="Replace a run in RUN.")
-PRINT_CONFIG = typer.Option(False, "--print-config", help="Print the whole config and do nothing else.")
+RESUME = typer.Option(False, "--resume", help="Resume the run in RUN from its last checkpoint.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace the run in RUN.")
+PRINT_CONFIG = typer.Option(False, "--print-config", help="Print the whole config and exit.")
 DEVICE = typer.Option(None, "--device", metavar="auto|cpu|cuda", help="Short for --set machine.device=….")
 WORKERS = typer.Option(None, "--workers", "--num-workers", min=0, max=256, help="Short for --set machine.workers=….")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -47,7 +47,7 @@ def train(
     workers: int | None = WORKERS,
     progress: bool = PROGRESS,
 ) -> None:
-    """Train a model. Ctrl-C and SIGTERM take a checkpoint first; --resume goes on to the same weights.
+    """Train a model. Ctrl-C and SIGTERM write a checkpoint first; with --resume the weights end the same.
 
     Example: seunet train configs/monuseg-cpu.yaml -o runs/nuclei --set data.root=prepared/monuseg
     """
@@ -88,7 +88,7 @@ def train(
 
 @contextmanager
 def training_observers(out: Path, shown: bool, drawn: bool) -> Iterator[tuple[Observer, ...]]:
-    """Those who watch a run: progress if it is to be shown, TensorBoard if it is to be drawn."""
+    """The observers of a run: a progress bar if `shown`, TensorBoard if `drawn`."""
     from seunet.training.tensorboard import board
 
     with _progress(shown) as bar, board(out, drawn) as writer:
@@ -112,7 +112,7 @@ class StopOnSignal:
         def note(number: int, _frame: FrameType | None) -> None:
             self.received = number
             signal.signal(number, before[signal.Signals(number)])
-            print("seunet: stopping after this step, with a checkpoint; once more to stop at once", file=sys.stderr)
+            print("seunet: stopping after this step, with a checkpoint; press again to stop at once", file=sys.stderr)
 
         try:
             for number in before:
@@ -128,7 +128,7 @@ def _print_outcome(outcome: TrainingOutcome, out: Path) -> None:
     if outcome.finished:
         print(f"finished {outcome.total_steps} steps{best}: {out / 'model'}")
     else:
-        print(f"stopped after step {outcome.step} of {outcome.total_steps}{best}; go on with --resume: {out}")
+        print(f"stopped after step {outcome.step} of {outcome.total_steps}{best}; resume with --resume: {out}")
 
 
 @contextmanager
