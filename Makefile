@@ -30,7 +30,7 @@ bench: $(STAMP)
 
 bench-data: $(STAMP)
 	$(BIN)/python -m benchmarks.measure.data
-	$(BIN)/python -m benchmarks.docs.data
+	$(BIN)/python -m benchmarks.docs
 
 bench-training: $(STAMP)
 	$(BIN)/python -m benchmarks.measure.network.training

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.declare import Benchmark, command_for
 from seunet.storage import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,17 +22,34 @@ MEASURED = RESULTS / "benchmarks"
 
 def commit() -> str:
     """The commit that is measured, marked if the source differs from it."""
-    changed = _git("status", "--porcelain", "--", "src", "support", "tests", "benchmarks/*.py")
+    changed = _git("status", "--porcelain", "--", "src", "support", "benchmarks/*.py")
     return _git("rev-parse", "HEAD") + ("+changes" if changed else "")
 
 
-def write_results(name: str, figures: dict[str, Any]) -> str:
-    """Write results/benchmarks/NAME.json, made by `python -m benchmarks.NAME`; returns what was written."""
+def write_results(benchmark: Benchmark, figures: dict[str, Any]) -> str:
+    """Write what `benchmark` measured to the first file it declares; returns what was written."""
     machine = {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
-    report = {"command": f"python -m benchmarks.{name}", "commit": commit(), "machine": machine, **figures}
+    report = {
+        "command": shlex.join([*benchmark.program.split(), *sys.argv[1:]]),
+        "commit": commit(),
+        "machine": machine,
+        **figures,
+    }
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    write_text(MEASURED / f"{name}.json", text)
+    write_text(ROOT / benchmark.writes[0], text)
     return text
+
+
+def results(name: str) -> dict[str, Any]:
+    """What was measured last, and as `again` the command, complete, that measures it today."""
+    path = MEASURED / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found | {"again": command_for(path.relative_to(ROOT).as_posix())}
+
+
+def source(report: dict[str, Any]) -> str:
+    """The line below a table: how its figures are made today, and of which code they are."""
+    return f"`{report['again']}` (measured at commit `{report['commit'][:12]}`, {report['machine']['cores']} cores)."
 
 
 def _git(*arguments: str) -> str:

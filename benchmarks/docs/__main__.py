@@ -8,16 +8,24 @@ No number of these tables is typed by hand; a test runs the check.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.docs import nuclei, outputs, published_report, scale, slides, told, training
-from benchmarks.record import ROOT
-from benchmarks.tables import results, source, table
+from benchmarks.declare import Benchmark
+from benchmarks.docs import data, nuclei, outputs, published_report, scale, slides, told, training
+from benchmarks.record import ROOT, results, source
+from seunet.evaluation import markdown_table
 from seunet.storage import write_text
+
+BENCHMARK = Benchmark(
+    "docs",
+    (),
+    1,
+)
 
 
 def readme_speed() -> str:
@@ -36,7 +44,7 @@ def readme_speed() -> str:
         ),
         ("parameters, 366,841 against 25,449,602", f"{366_841 / 25_449_602:.3f} ×"),
     ]
-    text = table(["SEUNet at the paper's widths", "plain UNet 60 … 960 = 1"], rows)
+    text = markdown_table(["SEUNet at the paper's widths", "plain UNet 60 … 960 = 1"], rows)
     dense = (
         f"With dense filters, as such layers are published, the same forward pass takes {1 / ours:.0f} times as long, "
         f"or {by_scale:.0f} times with a convolution of its own size for each scale."
@@ -51,14 +59,16 @@ def speed_tables() -> str:
     for title, group in (("Forward", report["forward"]), ("Training step", report["training_step"])):
         for shape, rows in group.items():
             header = [f"{title}, {shape}", "median", "× unet", "fastest", "× unet"]
-            parts.append(table(header, (_speed_row(name, row) for name, row in rows.items())))
+            parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
     for shape, rows in report["reference"].items():
         header = [f"SEUNet forward, {shape}, by backend", "median", "× reference", "fastest", "× reference"]
-        parts.append(table(header, (_speed_row(name, row) for name, row in rows.items())))
+        parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
     sizes = [f"{row['size_px']}²" for row in report["sweep"]]
-    parts.append(table(["SEUNet forward", *sizes], [["ns a pixel", *(row["ns_per_pixel"] for row in report["sweep"])]]))
+    parts.append(
+        markdown_table(["SEUNet forward", *sizes], [["ns a pixel", *(row["ns_per_pixel"] for row in report["sweep"])]])
+    )
     memory = [(shape, row["unet"], row["seunet"]) for shape, row in report["peak_memory_mib"].items()]
-    parts.append(table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
+    parts.append(markdown_table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
     bound, forward = report["arithmetic_256"], report["forward"]["1×3×256×256"]["seunet"]["fastest_ms"]
     parts.append(
         f"**What remains.** A 256² forward pass has {bound['mixing_gmac']} billion multiply-adds of mixing and "
@@ -84,13 +94,13 @@ def eight_layers() -> str:
         + [f"{row[cutoff][s]:.5f}" for cutoff in ("cutoff_0.05", "cutoff_0.12") for s in ("0.5", "2")]
         for row in report["eight_layers"]
     ]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def at_scale() -> str:
     report = results("equivariance")
     rows = [(f"`{preset}`", *row.values()) for preset, row in report["at_scale_2"].items()]
-    return table(["preset", "no pooling", "average pooling", "max pooling"], rows)
+    return markdown_table(["preset", "no pooling", "average pooling", "max pooling"], rows)
 
 
 def every_model() -> str:
@@ -101,7 +111,7 @@ def every_model() -> str:
         for name, row in report["every_model"].items()
     ]
     header = ["s", *scales, *(f"{s}, no mean" for s in scales)]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def networks() -> str:
@@ -110,7 +120,7 @@ def networks() -> str:
     groups = [*report["forward"].values(), *report["training_step"].values()]
     titles = [f"forward {s}" for s in report["forward"]] + [f"step {s}" for s in report["training_step"]]
     rows = [(f"`{name}`", *(f"{group[name]['median_ratio']:.2f}" for group in groups)) for name in groups[0]]
-    return f"{table(['× unet, median', *titles], rows)}\n\n{source(report)}"
+    return f"{markdown_table(['× unet, median', *titles], rows)}\n\n{source(report)}"
 
 
 def layers() -> str:
@@ -129,18 +139,18 @@ def layers() -> str:
     for layer, title in shown.items():
         found = [cells[layer, size] for size, _ in levels]
         rows.append([title, *(f"{row['forward_ratio']:.2f} / {row['step_ratio']:.2f}" for row in found)])
-    text = table(["median", *(f"{size}² × 5·{channels}" for size, channels in levels)], rows)
+    text = markdown_table(["median", *(f"{size}² × 5·{channels}" for size, channels in levels)], rows)
     return f"{text}\n\n{source(report)}"
 
 
 def parts() -> str:
     """The parts of the CPU path by themselves."""
     report = results("parts")
-    threads = table(
+    threads = markdown_table(
         ["one layer right after an operation of torch", "median", "× one thread"],
         ((name, f"{row['median_ms']:.2f} ms", f"{row['median_ratio']:.2f}") for name, row in report["threads"].items()),
     )
-    maps = table(
+    maps = markdown_table(
         ["60 channels at 256²", "torch", "ours", "× torch"],
         (
             (
@@ -162,6 +172,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
+    **data.BLOCKS,
     **training.BLOCKS,
     **scale.BLOCKS,
     **told.BLOCKS,
@@ -187,7 +198,14 @@ def rendered(page: str) -> str:
     return text
 
 
-def main(check: bool) -> int:
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--check", action="store_true", help="exit 1 if a page differs from its results")
+    return made
+
+
+def main() -> int:
+    check: bool = parser().parse_args().check
     stale = [page for page in BLOCKS if rendered(page) != (ROOT / page).read_text()]
     for page in stale:
         print(f"{page}: {'differs from its results; run python -m benchmarks.docs' if check else 'rewritten'}")
@@ -197,4 +215,4 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv))
+    sys.exit(main())

@@ -1,33 +1,24 @@
-"""The section “Measured” of docs/data.md, from the results: `python -m benchmarks.docs.data`."""
+"""The figures of docs/data.md."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from benchmarks.record import MEASURED, ROOT
-from seunet.storage import write_text
-
-PAGE = ROOT / "docs" / "data.md"
-HEADING = "## Measured\n"
-
-
-def main() -> None:
-    """Replace everything after the heading."""
-    write_text(PAGE, PAGE.read_text().split(HEADING)[0] + HEADING + measured())
+from benchmarks.record import results
+from seunet.evaluation import markdown_table
 
 
 def measured() -> str:
-    """The section's text."""
-    data, reliability = (json.loads((MEASURED / f"{name}.json").read_text()) for name in ("data", "reliability_data"))
+    """The section below the heading “Measured”."""
+    data, reliability = results("data"), results("reliability_data")
     cores = data["machine"]["cores"]
     intro = (
         f"On {cores} shared cores. `make bench-data` (commit {data['commit'][:7]}) and `make reliability` (commit "
         f"{reliability['commit'][:7]}) write these figures to `results/benchmarks/data.json` and "
-        "`reliability_data.json`; `python -m benchmarks.docs.data` writes this section from them."
+        "`reliability_data.json`."
     )
     parts = [intro, _monuseg(data["monuseg"]), _bcss(data["bcss"]), _stain(data["stain"]), _loader(data["loader"])]
-    return "\n" + "\n\n".join([*parts, _reliability(reliability)]) + "\n"
+    return "\n\n".join([*parts, _reliability(reliability)])
 
 
 def _monuseg(got: dict[str, Any]) -> str:
@@ -49,23 +40,19 @@ def _monuseg(got: dict[str, Any]) -> str:
 
 def _bcss(got: dict[str, Any]) -> str:
     names = list(got["by_histogram"])
-    lines = [f"| mask | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for mask, areas in got["areas_px"].items():
-        lines.append(f"| {mask} | {' | '.join(f'{areas[name]:,}' for name in names)} |")
+    rows = [[mask, *(f"{areas[name]:,}" for name in names)] for mask, areas in got["areas_px"].items()]
     first = next(iter(got["areas_px"]))
     same = got["areas_px"][first] == got["by_histogram"]
     return (
         f"**BCSS.** The eight real masks under made images, {got['seconds']} s, {got['windows']['train']} windows, "
         f"{got['windows_left_out']} left out. Areas in pixels; those of {first}, counted from the histogram of its "
-        f"codes, are {'the same' if same else 'DIFFERENT'}.\n\n" + "\n".join(lines)
+        f"codes, are {'the same' if same else 'DIFFERENT'}.\n\n" + markdown_table(["mask", *names], rows)
     )
 
 
 def _stain(got: dict[str, Any]) -> str:
-    rows = [
-        "| images with known stains | λ | haematoxylin, worst | median | eosin, worst | median |",
-        "|---|---|---|---|---|---|",
-    ]
+    header = ["images with known stains", "λ", "haematoxylin, worst", "median", "eosin, worst", "median"]
+    rows = []
     kinds = {
         "made": "made tissue, four stain pairs",
         "real_restained": "real tissue restained (its own separation, other stains)",
@@ -75,7 +62,7 @@ def _stain(got: dict[str, Any]) -> str:
         for penalty in ("0.1", "0.02"):
             fit = got[key][f"penalty {penalty}"]
             angles = [fit[f"{s}_{k}_degrees"] for s in ("haematoxylin", "eosin") for k in ("worst", "median")]
-            rows.append(f"| {words} ({fit['fitted']}) | {penalty} | {' | '.join(f'{angle}°' for angle in angles)} |")
+            rows.append([f"{words} ({fit['fitted']})", penalty, *(f"{angle}°" for angle in angles)])
     nmf = got["made"]["plain_nmf"]
     seconds = got["seconds_1000x1000_one_thread"]
     spams = got["spams"]
@@ -88,7 +75,7 @@ def _stain(got: dict[str, Any]) -> str:
     )
     return (
         "**Stains.** Angle between the vectors found and the known ones:\n\n"
-        + "\n".join(rows)
+        + markdown_table(header, rows)
         + "\n\nThe last kind cannot be solved: where no pixel has one stain alone, the sparsest mixture is "
         "another one. A plain "
         f"non-negative factorisation is {nmf['haematoxylin_worst_degrees']}° and {nmf['eosin_worst_degrees']}° "
@@ -143,5 +130,4 @@ def _reliability(got: dict[str, Any]) -> str:
     return "**What must not go wrong.**\n\n" + "\n".join(rows)
 
 
-if __name__ == "__main__":
-    main()
+BLOCKS = {"docs/data.md": {"measured": measured}}

@@ -9,9 +9,8 @@ from statistics import fmean
 from benchmarks.docs.told import HOWS
 from benchmarks.measure.model.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.measure.model.training_runs import facts
-from benchmarks.record import RESULTS, ROOT
-from benchmarks.tables import results, source, table
-from seunet.evaluation import TEST_SCALES, read_report, scale_label
+from benchmarks.record import RESULTS, ROOT, results, source
+from seunet.evaluation import TEST_SCALES, markdown_table, read_report, scale_label
 from seunet.models import SEUNet, load
 
 MATCHED = "matched head"
@@ -52,7 +51,7 @@ def scale_table(report_name: str) -> str:
     cost = f"{clock['seconds'] / 60:.0f} min, {clock['peak_memory_mib']:,.0f} MiB"
     data = report["data"]
     windows = f"{len(data['images'])} images, {data['windows']} windows of {data['window_px']} px"
-    return f"{table(header, rows)}\n\n{windows}; {cost} at commit {commits}."
+    return f"{markdown_table(header, rows)}\n\n{windows}; {cost} at commit {commits}."
 
 
 TRIALS = RESULTS / "trials"
@@ -87,7 +86,7 @@ def stage_table(reports: dict[str, Path], chosen: dict[str, tuple[str, str]], im
             whole = f"{100 * fmean(found.values()):.2f}" if len(found) == len(TEST_SCALES) else "–"
             rows.append(["" if number else title, name, *values, whole])
     header = [f"IoU, %, {images} images, at s =", "", *map(scale_label, STAGE_SCALES), f"mean of {len(TEST_SCALES)}"]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def whole_images() -> str:
@@ -126,7 +125,7 @@ def model_facts() -> str:
         ),
         ("sha256 of the weights", f"`{kept('held-out')['model']['weights_sha256']}`"),
     ]
-    return table(["", ""], rows)
+    return markdown_table(["", ""], rows)
 
 
 def sigma_table() -> str:
@@ -134,7 +133,7 @@ def sigma_table() -> str:
     assert isinstance(model, SEUNet)
     sigmas = model.sigmas().tolist()
     rows = [[number, *(f"{value:.3f}" for value in row)] for number, row in enumerate(sigmas, start=1)]
-    return table(["layer", *(f"head {head}" for head in range(1, model.heads + 1))], rows)
+    return markdown_table(["layer", *(f"head {head}" for head in range(1, model.heads + 1))], rows)
 
 
 def evaluation_speed() -> str:

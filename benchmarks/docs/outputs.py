@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tables import results, source, table
+from benchmarks.record import results, source
+from seunet.evaluation import markdown_table
 
 
 def splitting() -> str:
@@ -26,7 +27,7 @@ def splitting() -> str:
     header = ["MoNuSeg", "splitting", "objects", "count off by", "F1 at IoU 0.5", "AJI"]
     rate = report["nuclei_per_cpu_second"]
     speed = f"One core finds {rate['whole']:,} objects a second without splitting and {rate['split']:,} with it."
-    return f"{table(header, rows)}\n\n{speed} {source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{speed} {source(report)}"
 
 
 def result_files() -> str:
@@ -53,7 +54,7 @@ def result_files() -> str:
         "area off by at most",
         "least IoU, there and back",
     ]
-    parts = [table(header, masks)]
+    parts = [markdown_table(header, masks)]
     rows = [
         (
             f"GeoJSON of {row['polygons']:,} polygons, {row['megapixels']:,} megapixels",
@@ -70,7 +71,7 @@ def result_files() -> str:
         )
         for row in report["slide"]
     ]
-    parts.append(table(["", "speed", "peak memory of the process"], rows))
+    parts.append(markdown_table(["", "speed", "peak memory of the process"], rows))
     parts.append(source(report))
     return "\n\n".join(parts)
 

@@ -6,15 +6,24 @@ python -m benchmarks.docs.published_report          # draw again from what is th
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 from pathlib import Path
 
+from benchmarks.declare import Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS, ROOT
 from seunet.evaluation import Block, Heading, as_markdown, write_pictures
 from seunet.evaluation.reproduce import jobs, page, read_measured, read_protocol
 from seunet.storage import atomic_path
+
+BENCHMARK = Benchmark(
+    "docs.published_report",
+    ("results/monuseg-cpu", "docs/results/monuseg-cpu/figures"),
+    1,
+    arguments="reports/monuseg-cpu",
+    needs=("reports/monuseg-cpu",),
+)
 
 PROTOCOL = RESULTS / "monuseg-cpu" / "protocol.yaml"
 KEPT = RESULTS / "monuseg-cpu"
@@ -46,9 +55,15 @@ def report_text() -> str:
 BLOCKS = {PAGE: {"report": report_text}} if KEPT.is_dir() else {}
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("reports", nargs="*", type=Path, metavar="REPORT", help="to copy; default: draw again")
+    return made
+
+
 def main() -> None:
-    for report in sys.argv[1:]:
-        copy(Path(report))
+    for report in parser().parse_args().reports:
+        copy(report)
     write_pictures(blocks())
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.docs.told import SCALE_BLOCKS, coverage
-from benchmarks.tables import results, source, table
+from benchmarks.record import results, source
+from seunet.evaluation import markdown_table
 
 SAMPLES = {
     "plain": "whole, 17 scales",
@@ -20,7 +21,7 @@ def accuracy() -> str:
     header = [f"{report['images']} {report['split']} images", "median error", "within 25 %", "within 2 ×"]
     header += ["90 % interval covers", "half of it, median", "no answer"]
     rows = [(title, *_cells(report[key])) for key, title in SAMPLES.items()]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def by_scale() -> str:
@@ -37,7 +38,7 @@ def by_scale() -> str:
         )
         for scale, row in report["by_scale"].items()
     ]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def leaving_out() -> str:
@@ -48,13 +49,13 @@ def leaving_out() -> str:
         for what, row in report[group].items()
     ]
     header = ["left out of the fit", "median error", "within 25 %", "samples"]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def half_scale() -> str:
     report = results("fit_scale")["half_scale_images"]
     rows = [(f"`{name[:12]}`", *row.values()) for name, row in report.items()]
-    return table(["estimate ÷ scale, at s =", *next(iter(report.values()))], rows)
+    return markdown_table(["estimate ÷ scale, at s =", *next(iter(report.values()))], rows)
 
 
 def other_things() -> str:
@@ -67,7 +68,7 @@ def other_things() -> str:
         f"{', '.join(foreign['answered_at_other_sizes']) or 'none'}."
     )
     rows = [(f"× {scale}", *_answer(row)) for scale, row in report["ihc"].items()]
-    stain = table(["`ihc.png` at", "estimate", "90 % interval"], rows)
+    stain = markdown_table(["`ihc.png` at", "estimate", "90 % interval"], rows)
     return f"{text}\n\n{stain}\n\n{_slide(report['slide'])}"
 
 
@@ -91,7 +92,7 @@ def cost() -> str:
         for size, ns in report["estimate_ns_per_pixel"].items()
     ]
     header = ["image", "processor time a pixel", f"of the network's, {network:.0f} ns"]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def percent(share: float) -> str:

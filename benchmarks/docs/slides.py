@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.record import MEASURED
-from benchmarks.tables import results, source, table
+from benchmarks.record import MEASURED, results, source
+from seunet.evaluation import markdown_table
 
 
 def measured() -> str:
@@ -23,7 +23,7 @@ def slides(report: dict[str, Any]) -> str:
     )
     rows += [_row(f"`{row['file']}`", row) for row in report.get("real", [])]
     header = ["slide", "megapixels", "of these analysed", "objects", "time", "peak memory"]
-    text = table(header, rows)
+    text = markdown_table(header, rows)
     if made is not None:
         moments = [kill["moment"] for kill in made["kills"] if kill["killed"]]
         same = "the same bytes as" if made["byte_identical"] else "OTHER BYTES THAN"
@@ -62,7 +62,7 @@ def throughput(report: dict[str, Any]) -> str:
             for name, row in size["models"].items()
         )
     text = f"In turn, the fastest of {report['sizes'][0]['rounds']} rounds, threads: {report['threads']}. {shares}"
-    return f"{table(header, rows)}\n\n{text} {source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{text} {source(report)}"
 
 
 def in_short() -> str:

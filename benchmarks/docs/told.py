@@ -9,9 +9,8 @@ from typing import Any
 from benchmarks.measure.model.nuclei import STAGES as NUCLEI_STAGES
 from benchmarks.measure.model.training_runs import KEPT, facts
 from benchmarks.measure.segmentation.told_or_not import UNET_RUN
-from benchmarks.record import MEASURED
-from benchmarks.tables import results, source, table
-from seunet.evaluation import scale_label, way_name
+from benchmarks.record import MEASURED, results, source
+from seunet.evaluation import markdown_table, scale_label, way_name
 
 UNET_FIRST_RUN = KEPT / "unet"
 WAYS = {"blind": "blind", "estimated": "scale estimated", "stated": "scale stated"}
@@ -41,8 +40,8 @@ def told_or_not(split: str) -> str:
     off = found["estimates"]["SEUNet"]
     answers = f"{off['answered']} of {off['asked']} have an estimate"
     estimate = f"{answers}, off by × {off['median_factor']:.2f} in the median"
-    made = f"`{report['command']}` at commit `{found['commit'][:12]}`."
-    return f"{table(header, rows)}\n\n{_verdict(found)}\n\n{windows}; {estimate}. Weights: {weights}. {made}"
+    made = f"`{report['again']}` (measured at commit `{found['commit'][:12]}`)."
+    return f"{markdown_table(header, rows)}\n\n{_verdict(found)}\n\n{windows}; {estimate}. Weights: {weights}. {made}"
 
 
 def trainings() -> str:
@@ -57,7 +56,7 @@ def trainings() -> str:
         minutes = [run["cpu_seconds"] / 60 for run in found]
         time = f"{' + '.join(f'{each:.0f}' for each in minutes)} = {sum(minutes):.0f} min"
         rows.append([name, steps, f"{windows:,}", time])
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _verdict(found: dict[str, Any]) -> str:
@@ -85,7 +84,7 @@ def _points(difference: float) -> str:
 def conflict() -> str:
     report = results("scale_conflict")
     rows = [row for row in report["nominal"] if row["flagged"]]
-    text = table(
+    text = markdown_table(
         [f"stated {report['stated_mpp']:g} µm per pixel", "from the pixels", "90 % interval", ""],
         [(f"`{row['image']}`", f"{row['mpp']:.2f}", f"{row['low']:.2f}–{row['high']:.2f}", "flagged") for row in rows],
     )
@@ -113,7 +112,7 @@ def coverage() -> str:
     header = ["left out, factor by, of", "covered", "the nearer 60 %", "the farther 40 %", "interval score"]
     missed = sorted(report["whole_images_missed_by_organ"].items(), key=lambda item: -item[1])
     misses = f"Whole images missed by organ left out: {', '.join(f'{organ} {count}' for organ, count in missed)}."
-    return f"{table(header, rows)}\n\n{misses} {_pooled(report)} {source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{misses} {_pooled(report)} {source(report)}"
 
 
 def promises() -> str:
@@ -131,7 +130,7 @@ def promises() -> str:
         )
         for row in report["rows"]
     ]
-    return f"{table(header, rows)}\n\n{source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def _pooled(report: dict[str, Any]) -> str:
@@ -161,7 +160,7 @@ def cost() -> str:
     memory = "; ".join(
         f"{int(side):,} × {int(side):,} px: {row['added_mib']} MiB" for side, row in report["memory"].items()
     )
-    text = table(["`seunet segment`", "pixels", "in all", "asking the pixels", "share"], rows)
+    text = markdown_table(["`seunet segment`", "pixels", "in all", "asking the pixels", "share"], rows)
     return f"{text}\n\nMemory that the estimate adds to a process, slides of {memory}. {source(report)}"
 
 
@@ -170,7 +169,7 @@ def calibration() -> str:
     found = report["iou_left_out"]
     names = list(found["blind"])
     rows = [(WAYS[way_name(way)], *(f"{100 * row[name]:.1f}" for name in names)) for way, row in found.items()]
-    text = table([f"IoU, %, mean over {len(report['scales'])} scales", *names], rows)
+    text = markdown_table([f"IoU, %, mean over {len(report['scales'])} scales", *names], rows)
     images = len(report["images"])
     return (
         f"{text}\n\n{images} held-out training images, sampled pixels; `calibrated` is learnt from the images other "
@@ -201,7 +200,9 @@ def in_short() -> str:
     header = ["IoU of nuclei, %", "mean of 17 magnifications, ¼ × to 4 ×", "lowest–highest", "at s = 1"]
     sizes = ", ".join(f"{name} {facts['parameters']:,}" for name, facts in found["models"].items())
     made = f"{len(found['images'])} test images of MoNuSeg, a quarter of each; parameters: {sizes}."
-    return f"{table(header, rows)}\n\n{made} `{report['command']}` at commit `{found['commit'][:12]}`."
+    return (
+        f"{markdown_table(header, rows)}\n\n{made} `{report['again']}` (measured at commit `{found['commit'][:12]}`)."
+    )
 
 
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {

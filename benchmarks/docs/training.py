@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.measure.model.training_runs import facts, kept_runs
-from benchmarks.tables import results, source, table
+from benchmarks.record import results, source
+from seunet.evaluation import markdown_table
 
 
 def published_runs() -> str:
@@ -24,7 +25,7 @@ def published_runs() -> str:
             )
         )
     header = ["", "IoU, best", "its heads", "IoU, last", "steps", "processor time", "peak memory"]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def throughput() -> str:
@@ -42,7 +43,7 @@ def throughput() -> str:
     ]
     header = ["paper's widths", "windows a second", f"step of {found['windows']} windows", "× unet", "peak memory"]
     size = f"{found['side_px']} × {found['side_px']} windows, median of {found['rounds']} interleaved rounds"
-    return f"{table(header, rows)}\n\n{size}, {report['threads']} threads: {source(report)}"
+    return f"{markdown_table(header, rows)}\n\n{size}, {report['threads']} threads: {source(report)}"
 
 
 def epoch_parts() -> str:
@@ -51,9 +52,8 @@ def epoch_parts() -> str:
     parts = sorted(epoch["parts"].items(), key=lambda part: -part[1]["seconds"])
     rows = [(name, f"{part['seconds']:.2f} s", f"{100 * part['share']:.1f} %") for name, part in parts]
     text = f"An epoch of `{epoch['config']}` ({epoch['steps']} steps and a validation) in {epoch['seconds']:.0f} s"
-    return (
-        f"{table(['part of an epoch', 'time', 'share'], rows)}\n\n{text}, {report['threads']} threads: {source(report)}"
-    )
+    shown = markdown_table(["part of an epoch", "time", "share"], rows)
+    return f"{shown}\n\n{text}, {report['threads']} threads: {source(report)}"
 
 
 BLOCKS = {

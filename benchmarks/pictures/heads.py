@@ -14,10 +14,18 @@ import numpy as np
 import skimage
 from PIL import Image
 
+from benchmarks.declare import SKIMAGE, Benchmark
 from benchmarks.record import ROOT
 from benchmarks.watching import run_seunet
 from seunet.images import encode_png
 from seunet.storage import write_bytes
+
+BENCHMARK = Benchmark(
+    "pictures.heads",
+    ("docs/images/heads.png",),
+    1,
+    needs=(SKIMAGE,),
+)
 
 PICTURE = ROOT / "docs" / "images" / "heads.png"
 GAP_PX = 16
@@ -25,6 +33,7 @@ GAP_PX = 16
 
 def main() -> None:
     """Segment the picture and put its overlay and its heads beside each other."""
+    BENCHMARK.parser(__doc__).parse_args()
     source = Path(skimage.__file__).parent / "data" / "ihc.png"
     with tempfile.TemporaryDirectory() as out:
         ran = run_seunet("segment", source, "-o", out, "--fusion", "p_dist", "--no-progress")

@@ -10,10 +10,18 @@ import sys
 import numpy as np
 from PIL import Image
 
+from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import ROOT
 from seunet.data import normalise_stain
 from seunet.storage import atomic_path
 from support.real_data import real_data
+
+BENCHMARK = Benchmark(
+    "pictures.stain",
+    ("docs/images/vahadane.jpg",),
+    1,
+    needs=(REAL,),
+)
 
 NAMES = (
     "core_A0CE_A7_x_ini_1074_y_ini_716",
@@ -27,6 +35,7 @@ GAP_PX = 6
 
 def main() -> None:
     """Write docs/images/vahadane.jpg."""
+    BENCHMARK.parser(__doc__).parse_args()
     data = real_data()
     if data is None:
         sys.exit("no real data: set SEUNET_DATA or put it in ../shared/data")

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.declare import Benchmark
 from benchmarks.docs.told import WAYS, as_segment_uses_it
-from benchmarks.record import ROOT
-from benchmarks.tables import results
+from benchmarks.record import ROOT, results
 from seunet.evaluation.figures import COLORS, Curve, curves_figure, write_png
+
+BENCHMARK = Benchmark(
+    "pictures.told",
+    ("docs/images/told-or-not.png",),
+    1,
+    needs=("results/benchmarks/told_or_not.json",),
+)
 
 PICTURE = ROOT / "docs" / "images" / "told-or-not.png"
 STYLES = {"blind": ":", "estimated": "-", "stated": "--"}
@@ -28,6 +35,7 @@ def curves(found: dict[str, Any]) -> list[Curve]:
 
 
 def main() -> None:
+    BENCHMARK.parser(__doc__).parse_args()
     found = results("told_or_not")["splits"]["test"]
     title = f"{len(found['images'])} test images of MoNuSeg at {len(found['scales'])} magnifications"
     write_png(curves_figure(curves(found), "IoU of nuclei", title), PICTURE)

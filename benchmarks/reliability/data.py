@@ -6,6 +6,7 @@ run with exit code 1 after everything was measured and written.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from seunet.data import verify
 from seunet.data.formats import plan_monuseg
@@ -29,6 +31,12 @@ from support.interruption import end_after, finish, start
 from support.mutants import hostile_xml, image_mutants, png_bomb, tiff_bomb, xml_mutants
 from support.ring_oracle import covered_exactly, random_ring
 
+BENCHMARK = Benchmark(
+    "reliability.data",
+    ("results/benchmarks/reliability_data.json",),
+    5,
+)
+
 BATCH = 1000
 LIMIT_SECONDS = 20.0
 XML_SECONDS = 2.0
@@ -36,9 +44,15 @@ XML_BYTES = 300 * 2**20
 BOMB_SECONDS = 1.0
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("divisor", nargs="?", type=int, default=1, help="of the counts, for a trial")
+    return made
+
+
 def main() -> None:
     """Measure every row; the counts can be divided by a number given as argument for a trial."""
-    divisor = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    divisor: int = parser().parse_args().divisor
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         figures = {
@@ -48,7 +62,7 @@ def main() -> None:
             "verify": verify_figures(scratch, 500 // divisor),
             "interruption": kill_figures(scratch, 100 // divisor),
         }
-    print(write_results("reliability_data", figures))
+    print(write_results(BENCHMARK, figures))
     broken = [
         f"{row}.{key}" for row, values in figures.items() for key, value in values.items() if key in MUST and value
     ]

@@ -3,13 +3,14 @@
 Each section is a function (scratch folder, divisor of the counts) → figures, named in SECTIONS.  A figure that is not
 what it must be ends the run with exit code 1 after everything was measured and written.
 
-    python -m benchmarks.reliability.inference [DIVISOR] [SECTION …]
+    python -m benchmarks.reliability.inference [--divisor N] [SECTION …]
 
 With sections named, only these are measured and nothing is written.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -17,8 +18,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import write_results
 from benchmarks.reliability.images import bomb_figures, cut_figures, guard_figures, mutant_figures
+
+BENCHMARK = Benchmark(
+    "reliability.inference",
+    ("results/benchmarks/reliability_inference.json",),
+    10,
+    needs=(REAL,),
+)
 
 SECTIONS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "mutants": mutant_figures,
@@ -40,16 +49,22 @@ MUST_BE_ZERO = {
 }
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--divisor", type=int, default=1, help="of the counts, for a trial")
+    made.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
+    return made
+
+
 def main() -> None:
     """Measure every section, or those that are named."""
-    numbers = [text for text in sys.argv[1:] if text.isdecimal()]
-    names = [text for text in sys.argv[1:] if not text.isdecimal()]
-    divisor = int(numbers[0]) if numbers else 1
+    asked = parser().parse_args()
+    divisor, names = asked.divisor, asked.sections
     figures = {}
     for name in names or SECTIONS:
         with tempfile.TemporaryDirectory() as scratch:
             figures[name] = SECTIONS[name](Path(scratch), divisor)
-    print(json.dumps(figures, indent=1) if names else write_results("reliability_inference", figures))
+    print(json.dumps(figures, indent=1) if names else write_results(BENCHMARK, figures))
     broken = [
         f"{row}.{key}" for row, values in figures.items() for key in values if key in MUST_BE_ZERO and values[key]
     ]

@@ -5,6 +5,7 @@ A figure that is not what it must be ends the run with exit code 1 after everyth
 
 from __future__ import annotations
 
+import argparse
 import errno
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from seunet.errors import ModelFileError, StorageError
 from seunet.training import TrainingConfig, read_checkpoint, write_checkpoint
@@ -29,6 +31,12 @@ from support.training import (
     train_alone,
 )
 
+BENCHMARK = Benchmark(
+    "reliability.training",
+    ("results/benchmarks/reliability_training.json",),
+    5,
+)
+
 MUST = {"differing", "unreadable", "lost_too_many", "silent", "spoilt", "undetected"}
 """Figures that must be 0."""
 
@@ -36,9 +44,15 @@ REAL_WIDTHS = (30, 60, 120, 240, 480)
 """Of configs/monuseg-cpu.yaml."""
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("divisor", nargs="?", type=int, default=1, help="of the counts, for a trial")
+    return made
+
+
 def main() -> None:
     """Measure every row; the counts can be divided by a number given as argument for a trial."""
-    divisor = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    divisor: int = parser().parse_args().divisor
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         figures = {
@@ -47,7 +61,7 @@ def main() -> None:
             "faults": fault_figures(scratch / "faults"),
             "damage": damage_figures(scratch / "damage", 2000 // divisor),
         }
-    print(write_results("reliability_training", figures))
+    print(write_results(BENCHMARK, figures))
     broken = [f"{row}.{key}" for row, values in figures.items() for key in values if key in MUST and values[key]]
     if broken:
         sys.exit(f"not as it must be: {', '.join(broken)}")

@@ -8,6 +8,7 @@ for what is claimed for one core.  `spams` is compared with where it is installe
 
 from __future__ import annotations
 
+import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from benchmarks.declare import REAL, Benchmark
 from benchmarks.measure.data.rules import rule_figures
 from benchmarks.measure.data.stain import stain_figures
 from benchmarks.record import write_results
@@ -33,10 +35,26 @@ from seunet.data.prepare import PrepareSettings, prepare
 from support.datasets import he_pixels
 from support.real_data import real_data
 
+BENCHMARK = Benchmark(
+    "measure.data",
+    ("results/benchmarks/data.json",),
+    5,
+    needs=(REAL,),
+)
+
+
+PARTS = ("monuseg", "bcss", "stain", "loader")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("parts", nargs="*", metavar="|".join(PARTS), help="default: all")
+    return made
+
 
 def main() -> None:
     """Measure what was asked for, or all."""
-    wanted = sys.argv[1:] or ["monuseg", "bcss", "stain", "loader"]
+    wanted = parser().parse_args().parts or PARTS
     data = real_data()
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -52,7 +70,7 @@ def main() -> None:
             from benchmarks.measure.data.loader import loader_figures
 
             figures["loader"] = loader_figures(scratch / "monuseg")
-    print(write_results("data", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 def monuseg_figures(data: Path, scratch: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.fit import HALF_SCALE
 from benchmarks.record import write_results
 from seunet.cli import names
@@ -40,6 +41,23 @@ from seunet.maths import (
     rescale_mask,
 )
 from seunet.models import HeadCalibration, ScaleUNet, load, model_folder, weights_sha256
+
+HELD_OUT = (
+    "TCGA-18-5592-01Z-00-DX1",
+    "TCGA-50-5931-01Z-00-DX1",
+    "TCGA-AY-A8YK-01A-01-TS1",
+    "TCGA-DK-A2I6-01A-01-TS1",
+    "TCGA-G9-6348-01Z-00-DX1",
+    "TCGA-HE-7129-01Z-00-DX1",
+)
+"""Training images that the shipped weights did not see."""
+BENCHMARK = Benchmark(
+    "measure.model.calibrate_heads",
+    ("results/benchmarks/calibrate_heads.json",),
+    10,
+    arguments=f"prepared/monuseg --images {','.join(HELD_OUT)}",
+    needs=(MONUSEG,),
+)
 
 SCALES = tuple(0.25 * 2 ** (step / 2) for step in range(9))
 TILES_PX = (500, 500, 4)
@@ -184,13 +202,17 @@ def _gain_of(every: dict[Candidate, Counts], usual: Counts, images: Sequence[str
     return sure_gain(every[each], usual, images)
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("--images", required=True)
+    made.add_argument("--model", default="nuclei")
+    made.add_argument("--write", action="store_true")
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("--images", required=True)
-    parser.add_argument("--model", default="nuclei")
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     torch.set_num_threads(1)
     model = load(arguments.model)
     windows = WindowDataset(arguments.prepared, "train", images=names(arguments.images), tiles_px=TILES_PX)
@@ -221,7 +243,7 @@ def main() -> None:
         "calibration": entry.model_dump(mode="json"),
         "iou_left_out": scores,
     }
-    print(write_results("calibrate_heads", figures))
+    print(write_results(BENCHMARK, figures))
     if arguments.write:
         assert model.card is not None, "the model has no card"
         model.card = model.card.model_copy(update={"calibration": entry})

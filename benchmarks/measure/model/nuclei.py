@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.declare import RUN_OF_NUCLEI, Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS
 from seunet.data import read_manifest
@@ -34,6 +35,14 @@ from seunet.models import load
 from seunet.pretrained import BUILT_IN
 from seunet.storage import atomic_path
 from seunet.training import card_of, model_of, read_checkpoint
+
+BENCHMARK = Benchmark(
+    "measure.model.nuclei",
+    ("results/nuclei", "src/seunet/pretrained/nuclei"),
+    1,
+    arguments="--ship runs/nuclei-second-stage out/held-out",
+    needs=(RUN_OF_NUCLEI, "out/held-out"),
+)
 
 KEPT = RESULTS / "nuclei"
 STAGES = (KEPT / "first-stage", KEPT / "second-stage")
@@ -120,13 +129,17 @@ def ship(run: Path, held_out: Path) -> None:
     model.save_pretrained(SHIPPED)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
-    parser.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
-    parser.add_argument("--test", type=Path, metavar="TEST")
-    parser.add_argument("--speed", type=Path, metavar="REPORT", help="of a blind run, for its time and memory")
-    given = parser.parse_args()
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--export", nargs=2, type=Path, metavar=("RUN", "MODEL"))
+    made.add_argument("--ship", nargs=2, type=Path, metavar=("RUN", "HELD_OUT"))
+    made.add_argument("--test", type=Path, metavar="TEST")
+    made.add_argument("--speed", type=Path, metavar="REPORT", help="of a blind run, for its time and memory")
+    return made
+
+
+def main() -> None:
+    given = parser().parse_args()
     if given.export:
         export(*given.export)
     if given.ship:
@@ -135,3 +148,7 @@ if __name__ == "__main__":
         keep_report(given.test, "test")
     if given.speed:
         keep_report(given.speed, "evaluation-speed")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,17 +6,26 @@ python -m benchmarks.measure.model.training_runs                 # draw again fr
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import RESULTS, ROOT
 from seunet.errors import InputError
 from seunet.evaluation.figures import training_curves
 from seunet.storage import atomic_path, rows, write_text
+
+BENCHMARK = Benchmark(
+    "measure.model.training_runs",
+    ("results/training", "docs/images/training-monuseg-cpu.png"),
+    1,
+    arguments="runs/seunet=seunet runs/unet=unet",
+    needs=("runs/seunet, runs/unet",),
+)
 
 KEPT = RESULTS / "training"
 PICTURE = ROOT / "docs" / "images" / "training-monuseg-cpu.png"
@@ -73,8 +82,14 @@ def keep(run: Path, place: Path) -> None:
     write_text(place / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("runs", nargs="*", metavar="RUN=TITLE", help="finished runs to copy; default: draw again")
+    return made
+
+
 def main() -> None:
-    for argument in sys.argv[1:]:
+    for argument in parser().parse_args().runs:
         run, _, title = argument.partition("=")
         keep(Path(run), KEPT / (title or Path(run).name))
     logs = {folder.name: folder / "log.jsonl" for folder in kept_runs()}

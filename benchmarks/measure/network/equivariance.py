@@ -18,12 +18,19 @@ import torch
 from torch import Tensor, nn
 
 import seunet
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from seunet.evaluation import error_matrix, interior, squared_ratio, without_mean
 from seunet.layers import GaussianConv2d
 from seunet.maths import SigmaRange, block_starts, equal_range, geometric_range, rescale
 from seunet.models import SEUNet
 from support.images import band_limited
+
+BENCHMARK = Benchmark(
+    "measure.network.equivariance",
+    ("results/benchmarks/equivariance.json",),
+    5,
+)
 
 SEEDS = (0, 1, 2)
 SIZE_PX, MARGIN = 128, 0.2
@@ -128,7 +135,8 @@ def every_model() -> dict[str, dict[str, dict[str, float]]]:
     return table
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
+    BENCHMARK.parser(__doc__).parse_args(given)
     torch.set_num_threads(2)
     print("\neight layers without pooling, best pair of scales:")
     report: dict[str, Any] = {"eight_layers": schedules()}
@@ -142,7 +150,7 @@ def main() -> None:
         f"\nevery model, random weights, then without the mean:\n  {'s':20}" + "".join(f"{s:10.2f}" for s in SCALES * 2)
     )
     report["every_model"] = every_model()
-    write_results("equivariance", report)
+    write_results(BENCHMARK, report)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ python -m benchmarks.measure.network.parts
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
@@ -14,12 +14,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import batch_norm, max_pool2d
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved, summary
 from seunet.kernels import batch_norm_relu, join_upsampled, max_pool
 from seunet.kernels import threads as team
 from seunet.layers import GaussianConv2d
 from seunet.maths import upsample_to
+
+BENCHMARK = Benchmark(
+    "measure.network.parts",
+    ("results/benchmarks/parts.json",),
+    1,
+)
 
 THREADS, ROUNDS = 2, 40
 
@@ -78,11 +85,12 @@ def maps() -> dict[str, dict[str, Any]]:
     }
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
+    BENCHMARK.parser(__doc__).parse_args(given)
     torch.set_num_threads(THREADS)
     with torch.no_grad():
         report = {"torch": torch.__version__, "threads": threads(), "maps": maps()}
-    print(write_results("parts", report))
+    print(write_results(BENCHMARK, report))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ compared with those of the whole.
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,19 @@ import torch
 from torch import Tensor
 
 import seunet
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from seunet.images import decode_rgb, read_image
 from seunet.models import SEUNet
 from seunet.segmentation import filter_radii, receptive_radius
+
+BENCHMARK = Benchmark(
+    "measure.network.reach",
+    ("results/benchmarks/reach.json",),
+    10,
+    arguments="images trained=runs/seunet/model 'little trained=runs/seunet-short/model'",
+    needs=("a picture", "two networks"),
+)
 
 FACTORS = (0.5, 1.0, 2.0)
 HEIGHT_PX = 512
@@ -72,18 +81,25 @@ def head_figures(model: SEUNet, folder: Path) -> dict[str, Any]:
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("images", type=Path)
+    made.add_argument("models", nargs="+", metavar="NAME=MODEL", type=lambda text: tuple(text.split("=", 1)))
+    return made
+
+
 def main() -> None:
-    folder, named = Path(sys.argv[1]), [text.split("=", 1) for text in sys.argv[2:]]
+    asked = parser().parse_args()
     report: dict[str, Any] = {"tolerance": TOLERANCE, "models": {}}
-    for name, path in named:
+    for name, path in asked.models:
         model = seunet.load(path)
         assert isinstance(model, SEUNet)
         report["models"][name] = rows = {}
         for factor in FACTORS:
             scaled = model.at_scale(factor)
-            rows[f"σ × {factor:g}"] = [head_figures(scaled.only_scale(k), folder) for k in range(model.heads)]
+            rows[f"σ × {factor:g}"] = [head_figures(scaled.only_scale(k), asked.images) for k in range(model.heads)]
             print(name, factor, *rows[f"σ × {factor:g}"], sep="\n  ", flush=True)
-    write_results("reach", report)
+    write_results(BENCHMARK, report)
 
 
 if __name__ == "__main__":

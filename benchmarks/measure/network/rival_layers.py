@@ -20,11 +20,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved
 from seunet.layers import DiscreteScaleConv2d, SteerableConv2d
 from seunet.layers import sesn_conv as steerable
 from seunet.maths import discrete_bases, steerable_basis
+
+BENCHMARK = Benchmark(
+    "measure.network.rival_layers",
+    ("results/benchmarks/rival_layers.json",),
+    5,
+)
 
 SCALES = (1, 2, 3, 4, 5)
 FRACTIONAL_SCALES = (1, 2**0.5, 2, 2**1.5, 4)
@@ -146,10 +153,11 @@ def print_row(row: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    BENCHMARK.parser(__doc__).parse_args()
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     settings = {"torch": torch.__version__, "threads": THREADS, "batch": BATCH, "rounds": ROUNDS}
-    write_results("rival_layers", settings | {"rows": measure()})
+    write_results(BENCHMARK, settings | {"rows": measure()})
 
 
 if __name__ == "__main__":

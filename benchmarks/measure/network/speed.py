@@ -10,9 +10,10 @@ of a process of its own that does one training step, less what it had after impo
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,10 +23,17 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 import seunet
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from benchmarks.timing import interleaved, summary
 from seunet.kernels import reference
 from seunet.models import ScaleUNet, SEUNet
+
+BENCHMARK = Benchmark(
+    "measure.network.speed",
+    ("results/benchmarks/speed.json",),
+    10,
+)
 
 THREADS = 2
 BASE = "unet"
@@ -183,7 +191,19 @@ def print_table(title: str, rows: dict[str, dict[str, float]]) -> None:
         )
 
 
-def main(quick: bool = False) -> None:
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--quick", action="store_true", help="fewer rounds, no slow rows; writes nothing")
+    made.add_argument("--memory-of", nargs="+", help=argparse.SUPPRESS)  # a process of its own: the model, the shape
+    return made
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    asked = parser().parse_args(given)
+    if asked.memory_of:
+        print_memory(asked.memory_of[0], tuple(map(int, asked.memory_of[1:])))
+        return
+    quick: bool = asked.quick
     torch.set_num_threads(THREADS)
     everyone, rounds = models(), 4 if quick else 12
     seunet_model = everyone["seunet"]
@@ -208,12 +228,8 @@ def main(quick: bool = False) -> None:
     report["peak_memory_mib"] = peak_memory()
     print("\npeak memory of a training step, MiB:", report["peak_memory_mib"])
     if not quick:
-        write_results("speed", report)
+        write_results(BENCHMARK, report)
 
 
 if __name__ == "__main__":
-    if "--memory-of" in sys.argv:
-        at = sys.argv.index("--memory-of")
-        print_memory(sys.argv[at + 1], tuple(map(int, sys.argv[at + 2 :])))
-    else:
-        main("--quick" in sys.argv)
+    main()

@@ -7,6 +7,7 @@ Fresh weights: time and memory do not depend on them.  The tile lies in the midd
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -18,10 +19,17 @@ import numpy as np
 import torch
 
 import seunet
+from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from seunet.memory import keep_freed_memory
 from seunet.models import SEUNet
 from seunet.segmentation import HeadwiseNetwork, Span
+
+BENCHMARK = Benchmark(
+    "measure.network.tiles",
+    ("results/benchmarks/tiles.json",),
+    10,
+)
 
 SLIDE_PX = 40_000
 ROWS: tuple[tuple[str, float, tuple[int, int] | None], ...] = (
@@ -70,16 +78,22 @@ def measure(name: str, factor: float, tile: tuple[int, int] | None) -> dict[str,
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("row", nargs="?", help=argparse.SUPPRESS)  # as JSON: measured in this process
+    return made
+
+
 def main() -> None:
-    if sys.argv[1:]:
-        print(json.dumps(measure(*json.loads(sys.argv[1]))))
+    if row_alone := parser().parse_args().row:
+        print(json.dumps(measure(*json.loads(row_alone))))
         return
     rows = []
     for row in ROWS:
         command = [sys.executable, "-m", "benchmarks.measure.network.tiles", json.dumps(row)]
         rows.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
         print(rows[-1], flush=True)
-    write_results("tiles", {"torch": torch.__version__, "rows": rows})
+    write_results(BENCHMARK, {"torch": torch.__version__, "rows": rows})
 
 
 if __name__ == "__main__":

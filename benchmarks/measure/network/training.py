@@ -10,6 +10,7 @@ configs/monuseg-cpu.yaml on real MoNuSeg, if it is there.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from unittest import mock
 import torch
 
 import seunet
+from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import ROOT, write_results
 from benchmarks.timing import interleaved, summary
 from seunet.data.formats import plan_monuseg
@@ -43,6 +45,13 @@ from seunet.training import (
 from seunet.training import run_files as keeping
 from seunet.training import trainer as step
 from support.real_data import real_data
+
+BENCHMARK = Benchmark(
+    "measure.network.training",
+    ("results/benchmarks/training.json",),
+    10,
+    needs=(REAL,),
+)
 
 THREADS = 2
 ROUNDS = 4
@@ -158,8 +167,18 @@ def epoch_profile(monuseg: Path, scratch: Path) -> dict[str, Any]:
     return {"config": "configs/monuseg-cpu.yaml", "steps": 48, "seconds": round(total, 2), "parts": parts}
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--memory-of", help=argparse.SUPPRESS)  # a process of its own
+    return made
+
+
 def main() -> None:
+    asked = parser().parse_args()
     torch.set_num_threads(THREADS)
+    if asked.memory_of:
+        print(memory_of(asked.memory_of))
+        return
     figures: dict[str, Any] = {"threads": THREADS, "throughput": throughput()}
     data = real_data()
     if data is not None:
@@ -170,12 +189,8 @@ def main() -> None:
                 plan_monuseg(scratch / "raw" / "monuseg", scratch / "monuseg", PrepareSettings()), scratch / "monuseg"
             )
             figures["epoch"] = epoch_profile(scratch / "monuseg", scratch)
-    print(write_results("training", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--memory-of"]:
-        torch.set_num_threads(THREADS)
-        print(memory_of(sys.argv[2]))
-    else:
-        main()
+    main()

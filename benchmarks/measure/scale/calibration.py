@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.conflict import Fold, folds, samples_without
 from benchmarks.measure.scale.fit import (
     HALF_SCALE,
@@ -31,6 +32,14 @@ from benchmarks.measure.scale.samples import images_of, scaled
 from benchmarks.record import write_results
 from seunet.evaluation import TEST_SCALES
 from seunet.scale import Limits, Templates, distance, read_scale, shipped_estimator, signature, width
+
+BENCHMARK = Benchmark(
+    "measure.scale.calibration",
+    ("results/benchmarks/scale_calibration.json",),
+    10,
+    arguments="prepared/monuseg --cache out/scale",
+    needs=(MONUSEG,),
+)
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -66,11 +75,15 @@ def share(inside: list[bool]) -> float:
     return round(float(np.mean(inside)), 4)
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("--cache", type=Path)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("--cache", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     used = [
         image for image in all_observed(arguments.prepared, arguments.cache) if not image.name.startswith(HALF_SCALE)
     ]
@@ -87,7 +100,7 @@ def main() -> None:
         for level in LEVELS
     ]
     images = len(tested) // len(TEST_SCALES)
-    print(write_results("scale_calibration", {"test_images": images, "test_samples": len(tested), "rows": rows}))
+    print(write_results(BENCHMARK, {"test_images": images, "test_samples": len(tested), "rows": rows}))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.fit import (
     COVERAGE,
     HALF_SCALE,
@@ -33,6 +34,14 @@ from benchmarks.measure.scale.fit import (
 )
 from benchmarks.record import write_results
 from seunet.scale import Limits, Region, ScaleEstimate, ScaleEstimator, Templates, conflict
+
+BENCHMARK = Benchmark(
+    "measure.scale.conflict",
+    ("results/benchmarks/scale_conflict.json",),
+    10,
+    arguments="prepared/monuseg --cache out/scale",
+    needs=(MONUSEG,),
+)
 
 WRONG_BY = (0.25, 0.5, 2.0, 4.0)
 """Stated over true mpp: objectives that are mistaken for each other differ by factors of two."""
@@ -173,11 +182,15 @@ INTERVALS: dict[str, HalfIntervals] = {
 }
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("--cache", type=Path)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("--cache", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     images = all_observed(arguments.prepared, arguments.cache)
     used = [image for image in images if not image.name.startswith(HALF_SCALE)]
     by_patient, by_organ = folds(used, patient), folds(used, organ)
@@ -195,7 +208,7 @@ def main() -> None:
         },
         "whole_images_missed_by_organ": missed(by_organ),
     }
-    print(write_results("scale_conflict", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 if __name__ == "__main__":

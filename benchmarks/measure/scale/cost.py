@@ -17,11 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.declare import SLIDE, Benchmark
 from benchmarks.record import write_results
 from seunet.images import ArrayImage, Bounds, RgbArray
 from seunet.memory import peak_bytes
 from seunet.scale import estimate_slide
 from support.made_tissue import made_tissue
+
+BENCHMARK = Benchmark(
+    "measure.scale.cost",
+    ("results/benchmarks/scale_cost.json",),
+    2,
+    arguments="CMU-1-Small-Region.svs image.png -o out/cost",
+    needs=(SLIDE, "a picture"),
+)
 
 SIDES_PX = (10_000, 40_000)
 TILE_PX = 1024
@@ -72,16 +81,20 @@ def peaks(side_px: int) -> None:
     print(before, peak_bytes())
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("images", type=Path, nargs="+")
+    made.add_argument("-o", "--out", type=Path, required=True)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("images", type=Path, nargs="+")
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     figures = {
         "segment": [share(image, arguments.out) for image in arguments.images],
         "memory": {str(side): memory_mib(side) for side in SIDES_PX},
     }
-    print(write_results("scale_cost", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 if __name__ == "__main__":

@@ -14,20 +14,33 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from benchmarks.declare import PATCHES, Benchmark
 from benchmarks.measure.scale.estimate import estimates_at, summary
 from benchmarks.measure.scale.samples import images_of
 from benchmarks.record import write_results
 from seunet.data import SPLITS, read_manifest
+
+BENCHMARK = Benchmark(
+    "measure.scale.elsewhere",
+    ("results/benchmarks/scale_elsewhere.json",),
+    2,
+    arguments="prepared/patches",
+    needs=(PATCHES,),
+)
 
 SCALES = tuple(0.5 * 2 ** (step / 2) for step in range(-1, 7))
 SCANNED_AT_20X = "A12F_AO"
 """The set's slide_magnifications.csv; the patches are in the slide's own pixels."""
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("prepared", type=Path)
-    prepared: Path = parser.parse_args().prepared
+    prepared: Path = parser().parse_args().prepared
     cv2.setNumThreads(1)
     images = [image for split in SPLITS for image in images_of(prepared, split)]
     rows = estimates_at(images, SCALES)
@@ -46,7 +59,7 @@ def main() -> None:
         "median_ratio_by_image": ratios,
         "rows": rows,
     }
-    print(write_results("scale_elsewhere", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.declare import MONUSEG, SKIMAGE, SLIDE, Benchmark
 from benchmarks.measure.scale.samples import blurred, images_of, scaled, through_jpeg
 from benchmarks.measure.scale.scores import scores
 from benchmarks.pictures.scale_estimate import ScalePoint, scale_figure
@@ -31,6 +32,14 @@ from seunet.evaluation.figures import write_png
 from seunet.models import create_model
 from seunet.scale import ScaleEstimate, estimate_scale
 from support.foreign_images import foreign_images
+
+BENCHMARK = Benchmark(
+    "measure.scale.estimate",
+    ("results/benchmarks/scale_estimate.json", "docs/images/scale-estimate.png"),
+    10,
+    arguments="prepared/monuseg --slide CMU-1-Small-Region.svs",
+    needs=(MONUSEG, SLIDE, SKIMAGE),
+)
 
 RgbArray = NDArray[np.uint8]
 
@@ -135,12 +144,16 @@ def _cpu_ns(run: Callable[[], object], image: NDArray[Any], times: int) -> float
     return min(taken) / float(image.shape[0] * image.shape[1]) * 1e9
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("--slide", type=Path)
+    made.add_argument("--split", default="test")
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("--slide", type=Path)
-    parser.add_argument("--split", default="test")
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     images = list(images_of(arguments.prepared, arguments.split))
@@ -164,7 +177,7 @@ def main() -> None:
     points = [ScalePoint(r["scale"], r["relative_scale"], r["low"], r["high"]) for r in plain if r["known"]]
     title = f"{len(images)} {arguments.split} images of MoNuSeg at 17 scales, told nothing"
     write_png(scale_figure(points, title), ROOT / "docs" / "images" / "scale-estimate.png")
-    write_results("scale_estimate", figures)
+    write_results(BENCHMARK, figures)
     print({key: value for key, value in figures.items() if key != "rows"})
 
 

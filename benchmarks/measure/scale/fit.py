@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.samples import images_of, scaled, varied
 from benchmarks.measure.scale.scores import scores
 from benchmarks.record import write_results
@@ -38,6 +39,18 @@ from seunet.scale import (
     signature,
     spread_boxes,
     width,
+)
+
+BENCHMARK = Benchmark(
+    "measure.scale.fit",
+    (
+        "results/benchmarks/fit_scale.json",
+        "src/seunet/pretrained/nuclei/scale.safetensors",
+        "src/seunet/pretrained/nuclei/scale.json",
+    ),
+    20,
+    arguments="prepared/monuseg -o src/seunet/pretrained/nuclei --cache out/scale",
+    needs=(MONUSEG,),
 )
 
 FloatArray = NDArray[np.float64]
@@ -219,13 +232,17 @@ def organ(name: str) -> str:
     return found[0] if found else patient(name)
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("-o", "--output", type=Path, required=True)
+    made.add_argument("--cache", type=Path)
+    made.add_argument("--without", default="", metavar="NAME,…")
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--cache", type=Path)
-    parser.add_argument("--without", default="", metavar="NAME,…")
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     images = all_observed(arguments.prepared, arguments.cache)
     without = tuple(arguments.without.split(",")) if arguments.without else ()
     used = [image for image in images if not image.name.startswith((*HALF_SCALE, *without))]
@@ -234,7 +251,7 @@ def main() -> None:
         "data": read_manifest(arguments.prepared).content_hash(),
         "images": [image.name for image in used],
         "left_out_of_the_fit": [*HALF_SCALE, *without],
-        "command": "python -m benchmarks.measure.scale.fit",
+        "command": BENCHMARK.program,
     }
     estimator = ScaleEstimator(fitted(used), limits_of(by_organ), MPP, fitted_on)
     save_estimator(estimator, arguments.output)
@@ -255,7 +272,7 @@ def main() -> None:
         "leaving_out_organs": summary(by_organ),
         "half_scale_images": halves,
     }
-    print(write_results("fit_scale", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.record import write_results
 from benchmarks.watching import Ran, run_seunet
 from seunet.data import read_manifest
@@ -30,13 +31,21 @@ from seunet.maths import confusion_matrices, headline_iou
 from seunet.results import Frame
 from support.geojson import painted, read_geojson
 
+BENCHMARK = Benchmark(
+    "measure.segmentation.geojson_scores",
+    ("results/benchmarks/geojson_scores.json",),
+    5,
+    arguments="prepared/monuseg",
+    needs=(MONUSEG,),
+)
+
 FUSION = "p_ens"
 MOST_DIFFERENCE = 0.005
 
 
 def main() -> None:
     """Segment, paint, count, compare."""
-    asked = parsed()
+    asked = parser().parse_args()
     manifest = read_manifest(asked.data)
     names = asked.images.split(",") if asked.images else None
     images = [
@@ -65,19 +74,19 @@ def main() -> None:
     }
     difference = figures["iou_of_geojson"] - evaluated["whole"]
     figures["difference"] = round(difference, 6)
-    print(json.dumps(figures, indent=1) if names else write_results("geojson_scores", figures))
+    print(json.dumps(figures, indent=1) if names else write_results(BENCHMARK, figures))
     if abs(difference) > MOST_DIFFERENCE:
         sys.exit(f"not as it must be: the files and `evaluate` differ by {difference:.4f}")
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.measure.segmentation.geojson_scores")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--images")
-    parser.add_argument("--model", default="nuclei")
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("data", type=Path)
+    made.add_argument("--split", default="test")
+    made.add_argument("--images")
+    made.add_argument("--model", default="nuclei")
+    made.add_argument("--threads", type=int, default=2)
+    return made
 
 
 def done(ran: Ran) -> None:

@@ -8,6 +8,7 @@ each figure.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -20,12 +21,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.declare import Benchmark
 from benchmarks.record import MEASURED, ROOT, commit, write_results
 from seunet.results import Frame, objects, write_geojson
 from seunet.results import write_results as write_files
 from seunet.training import peak_memory_bytes
 from support.geojson import check_qupath, painted, polygon_of, read_geojson
 from support.planes import ArrayPlane, discs, nuclei_frame, random_codes
+
+BENCHMARK = Benchmark(
+    "measure.segmentation.objects",
+    ("results/benchmarks/objects.json",),
+    5,
+)
 
 MASKS, POLYGONS = 1_000, 100_000
 BLOCK_PX, IN_BLOCK = 1000, 121
@@ -49,12 +57,20 @@ class Tiles:
         return self._block[np.arange(y, y + height_px) % BLOCK_PX][:, columns]
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("parts", nargs="*", metavar="|".join(PARTS), help="default: all")
+    made.add_argument("--child", nargs=2, help=argparse.SUPPRESS)  # a process of its own: what, how many
+    return made
+
+
 def main() -> None:
     """Measure what was asked for and write results/benchmarks/objects.json."""
-    if sys.argv[1:2] == ["child"]:
-        print(json.dumps(CHILDREN[sys.argv[2]](int(sys.argv[3]))))
+    given = parser().parse_args()
+    if given.child:
+        print(json.dumps(CHILDREN[given.child[0]](int(given.child[1]))))
         return
-    asked = sys.argv[1:] or PARTS
+    asked = given.parts or PARTS
     kept = MEASURED / "objects.json"
     last = json.loads(kept.read_text()) if kept.is_file() else {}
     same = last.get("commit") == commit()
@@ -65,7 +81,7 @@ def main() -> None:
         figures["polygons"] = [in_a_process("polygons", number) for number in (POLYGONS // 10, POLYGONS)]
     if "slide" in asked:
         figures["slide"] = [in_a_process("slide", side_px) for side_px in (10_000, 40_000)]
-    print(write_results("objects", figures))
+    print(write_results(BENCHMARK, figures))
     wrong = [
         row
         for row in figures.get("masks", [])
@@ -119,7 +135,7 @@ def masks_there_and_back(number: int, path: Path, scale: float, smooth: bool) ->
 
 def in_a_process(name: str, number: int) -> dict[str, Any]:
     """A figure measured in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.measure.segmentation.objects", "child", name, str(number)]
+    command = [sys.executable, "-m", "benchmarks.measure.segmentation.objects", "--child", name, str(number)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures

@@ -24,11 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.declare import SKIMAGE, SLIDE, Benchmark
 from benchmarks.record import MEASURED, commit, write_results
 from benchmarks.watching import Ran, run_seunet
 from seunet.models import load, weights_sha256
 from seunet.segmentation import HeadwiseNetwork
 from support.slides import GLASS, TILE_PX, halved, jpeg_tile, lay_out_slide
+
+BENCHMARK = Benchmark(
+    "measure.segmentation.slides",
+    ("results/benchmarks/slides.json",),
+    10,
+    arguments="made --slide CMU-1-Small-Region.svs --slide image.tiff",
+    needs=(SLIDE, "a picture", SKIMAGE),
+)
 
 Pixels = NDArray[np.uint8]
 MPP = 0.252
@@ -44,7 +53,7 @@ MOST_MIB, MOST_GROWTH_MIB = 2048, 200
 
 def main() -> None:
     """Measure what is asked for and write results/benchmarks/slides.json."""
-    asked = parsed()
+    asked = parser().parse_args()
     figures = {"weights": weights(asked.model), **kept(asked.model)}
     if asked.made or not asked.slide:
         with tempfile.TemporaryDirectory(dir=asked.scratch) as folder:
@@ -53,21 +62,21 @@ def main() -> None:
     for path in asked.slide:
         real[path.name] = real_figures(path, asked.keep, asked.model, asked.threads)
     figures["real"] = list(real.values())
-    print(write_results("slides", figures))
+    print(write_results(BENCHMARK, figures))
     if broken := faults(figures.get("made")):
         sys.exit(f"not as it must be: {'; '.join(broken)}")
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.measure.segmentation.slides", description=__doc__)
-    parser.add_argument("made", nargs="?", choices=["made"])
-    parser.add_argument("--tissue", type=Path)
-    parser.add_argument("--slide", type=Path, action="append", default=[])
-    parser.add_argument("--keep", type=Path)
-    parser.add_argument("--scratch", type=Path)
-    parser.add_argument("--model", default="nuclei")
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("made", nargs="?", choices=["made"])
+    made.add_argument("--tissue", type=Path)
+    made.add_argument("--slide", type=Path, action="append", default=[])
+    made.add_argument("--keep", type=Path)
+    made.add_argument("--scratch", type=Path)
+    made.add_argument("--model", default="nuclei")
+    made.add_argument("--threads", type=int, default=2)
+    return made
 
 
 def weights(model: str) -> str:

@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import write_results
 from seunet.results import Frame, objects
 from seunet.results import find_objects as rule
 from support.planes import ArrayPlane
 from support.real_data import real_data
+
+BENCHMARK = Benchmark(
+    "measure.segmentation.splitting",
+    ("results/benchmarks/splitting.json",),
+    5,
+    needs=(REAL,),
+)
 
 FRAME = Frame(1.0, 0, 0, None, ("background", "nucleus"), ((0, 0, 0), (255, 214, 64)))
 NECKS = (0.75, 0.8, 0.85, 0.9)
@@ -33,6 +41,7 @@ Instances = NDArray[np.int64]
 
 def main() -> None:
     """Measure and write results/benchmarks/splitting.json."""
+    BENCHMARK.parser(__doc__).parse_args()
     data = real_data()
     if data is None:
         sys.exit("no real data: set SEUNET_DATA or put it in ../shared/data")
@@ -49,7 +58,7 @@ def main() -> None:
         "test": {"images": len(test), "whole": scores(test, split=False), "split": scores(test)},
         "nuclei_per_cpu_second": rate(train),
     }
-    print(write_results("splitting", figures))
+    print(write_results(BENCHMARK, figures))
 
 
 def instance_maps(data: Path, split: str) -> list[Instances]:

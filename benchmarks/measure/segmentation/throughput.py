@@ -24,25 +24,38 @@ import torch
 from PIL import Image
 
 import seunet
+from benchmarks.declare import SKIMAGE, Benchmark
 from benchmarks.measure.segmentation.slides import tissue_field, weights
 from benchmarks.record import write_results
 from seunet.memory import keep_freed_memory
 from seunet.models import ModelCard
 from seunet.segmentation import Choices, Item, segment_file
 
+BENCHMARK = Benchmark(
+    "measure.segmentation.throughput",
+    ("results/benchmarks/throughput.json",),
+    10,
+    arguments="--threads 1",
+    needs=(SKIMAGE,),
+)
+
 SIDES_PX = (2048,)
 ROUNDS = 3
 AIM = 4.0
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--side", type=int, action="append")
+    made.add_argument("--rounds", type=int, default=ROUNDS)
+    made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    made.add_argument("--model", default="nuclei")
+    return made
+
+
 def main() -> None:
     """Measure every size and write results/benchmarks/throughput.json."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.measure.segmentation.throughput")
-    parser.add_argument("--side", type=int, action="append")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--model", default="nuclei")
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     keep_freed_memory()
     torch.set_num_threads(asked.threads)
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +65,7 @@ def main() -> None:
             "unet": Choices(model=str(plain_unet(Path(folder) / "unet")), scale="native"),
         }
         sizes = [compared(Path(folder), side, asked.rounds, models) for side in asked.side or SIDES_PX]
-    print(write_results("throughput", {"threads": asked.threads, "weights": weights(asked.model), "sizes": sizes}))
+    print(write_results(BENCHMARK, {"threads": asked.threads, "weights": weights(asked.model), "sizes": sizes}))
 
 
 def trained_at(model: str) -> float | None:

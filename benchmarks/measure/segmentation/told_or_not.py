@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.declare import MONUSEG, RUN_OF_UNET, Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import MEASURED, RESULTS, commit, write_results
 from seunet.cli import names, tile_sizes
@@ -26,6 +27,14 @@ from seunet.evaluation import TEST_SCALES, EvaluationSettings, evaluate, parsed_
 from seunet.maths import CALIBRATED
 from seunet.models import AUTO, ScaleUNet, fusion_of, known_fusions, load
 from seunet.scale import load_estimator
+
+BENCHMARK = Benchmark(
+    "measure.segmentation.told_or_not",
+    ("results/benchmarks/told_or_not.json", "results/told-or-not"),
+    45,
+    arguments="prepared/monuseg -o out/told --unet runs/unet-second-stage --tiles 500,500,4",
+    needs=(MONUSEG, RUN_OF_UNET),
+)
 
 NAME = "told_or_not"
 UNET_RUN = RESULTS / "told-or-not" / "unet-second-stage"
@@ -95,19 +104,23 @@ def sections() -> dict[str, Any]:
     return found
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("-o", "--out", type=Path, required=True)
+    made.add_argument("--model", default="nuclei")
+    made.add_argument("--unet", type=Path)
+    made.add_argument("--split", default="test")
+    made.add_argument("--images")
+    made.add_argument("--tiles")
+    made.add_argument("--scales")
+    made.add_argument("--estimator", type=Path)
+    made.add_argument("--head", type=int, help="the head that learnt at s = 1, from 1; default: as calibrated")
+    return made
+
+
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prepared", type=Path)
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--model", default="nuclei")
-    parser.add_argument("--unet", type=Path)
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--images")
-    parser.add_argument("--tiles")
-    parser.add_argument("--scales")
-    parser.add_argument("--estimator", type=Path)
-    parser.add_argument("--head", type=int, help="the head that learnt at s = 1, from 1; default: as calibrated")
-    arguments = parser.parse_args(given)
+    arguments = parser().parse_args(given)
     torch.set_num_threads(1)
     models = {"SEUNet": (load(arguments.model), SEUNET_WAYS)}
     if arguments.unet is not None:
@@ -138,7 +151,7 @@ def main(given: Sequence[str] | None = None) -> None:
         heads["SEUNet"] = f"head {arguments.head}"
     blind_fusion = str(fusion_of(models["SEUNet"][0], AUTO, scale_known=False))
     found = section(reports, heads, blind_fusion, arguments)
-    write_results(NAME, {"splits": sections() | {arguments.split: found}})
+    write_results(BENCHMARK, {"splits": sections() | {arguments.split: found}})
 
 
 if __name__ == "__main__":
