@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_FILTER_RADIUS: Final = 512
-"""Pixels; a filter of 1025 taps a side.  σ ≤ 256 at the paper's two standard deviations."""
+"""Pixels; a filter of 1025 taps per side.  σ ≤ 256 at the paper's two standard deviations."""
 
 MAX_ORDER: Final = 8
 MAX_SCALES: Final = 64

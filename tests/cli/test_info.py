@@ -114,4 +114,4 @@ def test_the_scale_of_the_pixels_stands_beside_the_stated_one(tmp_path: Path, mo
 def test_where_the_pixels_do_not_say_it_is_said_why(tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 40, 3), 240, np.uint8)).save(tmp_path / "a.png")
     ran = seunet("info", tmp_path / "a.png")
-    assert "  from the pixels  cannot be estimated: too small: 40×40 px; 128 a side are needed" in ran.out
+    assert "  from the pixels  cannot be estimated: too small: 40×40 px; 128 per side are needed" in ran.out

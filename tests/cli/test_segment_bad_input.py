@@ -52,7 +52,7 @@ NOTED = {
         lambda: tiff_bytes([DISCS], resolution=(40_000, 20_000), resolutionunit="CENTIMETER"),
         "pixels of 0.25×0.5 µm are too oblong; not believed: pass --mpp",
     ),
-    "sixteen.tif": (lambda: tiff_bytes([DISCS.astype(np.uint16) << 8]), "16 bits a channel: the upper 8 are used"),
+    "sixteen.tif": (lambda: tiff_bytes([DISCS.astype(np.uint16) << 8]), "16 bits per channel: the upper 8 are used"),
     "grey.png": (lambda: encoded(DISCS[..., 0]), "grey image: the same value in red, green and blue"),
     "rgba.png": (
         lambda: encoded(np.dstack([DISCS, np.full(DISCS.shape[:2], 250, np.uint8)])),

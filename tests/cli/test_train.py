@@ -228,9 +228,9 @@ def test_a_used_folder_is_kept_unless_overwrite_is_said(
 ) -> None:
     before = tree_bytes(begun)
     line = one_line(command(config, begun), 2)
-    assert line == f"{begun}: holds a run; pass --resume to go on with it or --overwrite to replace it"
+    assert line == f"{begun}: holds a run; pass --resume to continue it or --overwrite to replace it"
     line = one_line(command(config, begun, "--resume", "--overwrite"), 2)
-    assert line == "--resume goes on with a run and --overwrite throws it away; give one of them"
+    assert line == "--resume continues a run and --overwrite replaces it; give one of them"
     assert tree_bytes(begun) == before
     (begun / "notes.txt").write_text("mine")
     (begun / "tensorboard").mkdir()

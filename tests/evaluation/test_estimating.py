@@ -72,7 +72,7 @@ def test_an_image_at_a_test_scale_is_estimated_as_a_user_would_have_it(scale: fl
 
 def test_what_is_too_small_at_the_test_scale_is_not_known() -> None:
     found = estimate_at(made_tissue(300, 1.0), 0.25, trusting_estimator())
-    assert (found.known, found.reason) == (False, "too small: 75×75 px; 128 a side are needed")
+    assert (found.known, found.reason) == (False, "too small: 75×75 px; 128 per side are needed")
 
 
 def test_the_scale_is_relative_to_the_resolution_of_the_model() -> None:

@@ -153,7 +153,7 @@ def test_a_level_of_odd_size_gives_the_same_pixels_in_any_parts(tmp_path: Path) 
     [
         (RGB[..., 0], {"photometric": "minisblack"}, RGB[..., [0]].repeat(3, -1), "grey image"),
         (RGB[..., 0], {"photometric": "miniswhite"}, 255 - RGB[..., [0]].repeat(3, -1), "grey image"),
-        (RGB.astype(np.uint16) * 256 + 255, {}, RGB, "16 bits a channel: the upper 8 are used"),
+        (RGB.astype(np.uint16) * 256 + 255, {}, RGB, "16 bits per channel: the upper 8 are used"),
         (np.dstack([RGB, RGB[..., 0]]), {"extrasamples": ["unspecified"]}, RGB, "a fourth channel of unknown meaning"),
     ],
 )
@@ -192,7 +192,7 @@ def test_png_of_every_kind_is_read_and_said(tmp_path: Path) -> None:
     palette = Pillow.fromarray(RGB).quantize(16)
     cases: list[tuple[bytes, np.ndarray, str]] = [
         (encoded(grey, "PNG"), grey[..., None].repeat(3, -1), "grey image"),
-        (encoded(grey.astype(np.uint16) * 256 + 9, "PNG"), grey[..., None].repeat(3, -1), "16 bits a channel"),
+        (encoded(grey.astype(np.uint16) * 256 + 9, "PNG"), grey[..., None].repeat(3, -1), "16 bits per channel"),
         (_saved(palette), np.asarray(palette.convert("RGB")), "palette expanded to RGB"),
     ]
     for data, expected, line in cases:
@@ -202,7 +202,7 @@ def test_png_of_every_kind_is_read_and_said(tmp_path: Path) -> None:
     deep = bytes([0, 10, 200, 20, 200, 30, 200]) + bytes([0, 40, 1, 50, 1, 60, 1])
     image = opened(tmp_path, raw_png(1, 2, 16, deep), "deep.png")
     assert everything(image).tolist() == [[[10, 20, 30]], [[40, 50, 60]]]
-    assert image.warnings[0].startswith("16 bits a channel")
+    assert image.warnings[0].startswith("16 bits per channel")
     clear = _saved(palette, transparency=int(np.asarray(palette)[0, 0]))
     assert everything(opened(tmp_path, clear, "clear.png"))[0, 0].tolist() == [255, 255, 255]
 

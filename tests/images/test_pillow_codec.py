@@ -69,11 +69,11 @@ def test_what_would_change_silently_is_refused_by_name() -> None:
     )
     refuse(saved(image.convert("LA"), "PNG"), "a.tif: colour mode grey with alpha; an H&E image is 8-bit RGB")
     refuse(saved(image.convert("1"), "TIFF"), "a.tif: colour mode 1-bit; an H&E image is 8-bit RGB")
-    refuse(saved(grey16, "TIFF"), "a.tif: 16 bits a channel; convert it to 8-bit RGB first")
-    refuse(saved(image.convert("F"), "TIFF"), "a.tif: 32 bits a channel; convert it to 8-bit RGB first")
+    refuse(saved(grey16, "TIFF"), "a.tif: 16 bits per channel; convert it to 8-bit RGB first")
+    refuse(saved(image.convert("F"), "TIFF"), "a.tif: 32 bits per channel; convert it to 8-bit RGB first")
     refuse(
         raw_png(4, 4, 16, (b"\x00" + bytes(24)) * 4),
-        "a.tif: 16 bits a channel; convert it to 8-bit RGB first",
+        "a.tif: 16 bits per channel; convert it to 8-bit RGB first",
     )
 
 

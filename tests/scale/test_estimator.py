@@ -105,7 +105,7 @@ def test_a_stain_never_seen_gets_an_answer() -> None:
 
 def test_too_small_is_said() -> None:
     found = seunet.estimate_scale(made_tissue(100, 1.0))
-    assert found.reason == "too small: 100×100 px; 128 a side are needed"
+    assert found.reason == "too small: 100×100 px; 128 per side are needed"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_glass_alone_is_looked_through_and_said(trusting: ScaleEstimator) -> Non
     assert estimate_slide(slide, estimator=trusting).reason == "no tissue"
     assert len(slide.reads) == MOST_READS
     slide.bounds = Bounds(0, 0, 100, 9_000)
-    assert estimate_slide(slide, estimator=trusting).reason == "too small: 100×9000 px; 128 a side are needed"
+    assert estimate_slide(slide, estimator=trusting).reason == "too small: 100×9000 px; 128 per side are needed"
 
 
 def test_a_small_image_is_read_whole(trusting: ScaleEstimator) -> None:

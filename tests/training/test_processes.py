@@ -148,7 +148,7 @@ def test_what_is_refused_is_refused_by_every_process(together: Path) -> None:
     first, second = (json.loads((together / f"refused{rank}.json").read_text()) for rank in range(2))
     assert first == second
     assert first[:2] == [
-        f"{together / 'cut'}: holds a run; pass --resume to go on with it or --overwrite to replace it",
+        f"{together / 'cut'}: holds a run; pass --resume to continue it or --overwrite to replace it",
         "`recipe.batch` (=5) must be divisible by the 2 processes",
     ]
 

@@ -108,7 +108,7 @@ def segment(
     found = find_inputs(inputs)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    shared_model(model)  # one that is not there is told once, not for every input
+    shared_model(model)  # a missing one is reported once, not per input
     with ExitStack() as stack:
         if dask is None:
             results = one_after_the_other(

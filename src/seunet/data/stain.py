@@ -18,7 +18,7 @@ TARGET = Stains(
 def normalise_stain(rgb: NDArray[np.uint8], target: Stains = TARGET) -> tuple[NDArray[np.uint8], str]:
     """`rgb` [height, width, 3] as if stained like `target`, and a sentence on what was done.
 
-    An image in which two stains cannot be told apart comes back unchanged, and the sentence says why.
+    An image in which two stains cannot be distinguished comes back unchanged, and the sentence says why.
     """
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.dtype != np.uint8:
         raise InputError(f"`rgb` (={rgb.dtype} {list(rgb.shape)}) must be uint8 [height, width, 3]")

@@ -4,7 +4,7 @@
     loader = DataLoader(windows, sampler=EpochSampler(len(windows), seed=0), batch_size=20, num_workers=2)
 
 `windows[epoch, index]` is a pure function of its arguments; the sampler hands out such pairs, so that workers
-that live on from epoch to epoch need not be told which one it is.
+that live on from epoch to epoch need not be told the epoch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One confusion matrix a head and fusion over all pixels of all windows, a window in memory at a time."""
+"""One confusion matrix per head and fusion over all pixels of all windows, one batch in memory at a time."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def confusions(
 ) -> Tensor:
     """`counts` over all windows of the set, or of one image, at `scale`.
 
-    `on_windows` is told how many windows were done just now.
+    `on_windows` gets the number of windows that were just done.
     """
     total: Tensor | None = None
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""One image at several magnifications: what is found in it when nobody says which one it is."""
+"""One image at several magnifications: what is found in it when none of them is stated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shown:
     share: float
     """Of the area that is not background."""
     surest: NDArray[np.uint8]
-    """The surest head at each pixel, where the pixels are taken as they are and nobody asks for their scale."""
+    """The surest head at each pixel when the model is blind to the scale."""
     heads: tuple[float, ...]
     """Of the pixels of objects, the share in which each head was the surest."""
     seconds: float
@@ -52,7 +52,7 @@ class Shown:
 def at_scales(
     image: RgbArray, model: ScaleUNet, scales: Sequence[float] = SCALES, clock: Callable[[], float] = time.monotonic
 ) -> list[Shown]:
-    """Segment `image` rescaled by each of `scales`, told nothing."""
+    """Segment `image` rescaled by each of `scales`, with no mpp stated."""
     return [_shown(rescaled(image, scale), scale, model, clock) for scale in scales]
 
 

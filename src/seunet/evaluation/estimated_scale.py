@@ -52,7 +52,7 @@ def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antia
     """What is estimated of an image [height, width, 3] that is shown at `scale`; a region in memory at a time."""
     height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
     if min(height, width) < MIN_SIDE_PX:
-        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} a side are needed")
+        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} per side are needed")
     return estimator.estimate(_regions(pixels, (height, width), antialias))
 
 

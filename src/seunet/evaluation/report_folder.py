@@ -1,4 +1,4 @@
-"""Whose is OUT?  A report that grows: each finished part is on the disk before the next is begun."""
+"""Decide whether OUT may be written, and keep a report that grows: each part is on the disk before the next begins."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The report of `model` on `data`, also written to OUT/evaluation.json.
 
-    Each (way, scale) is kept in OUT when it is finished; a run that was interrupted goes on after the last of them and
+    Each (way, scale) is kept in OUT when it is finished; an interrupted run resumes after the last of them and
     ends with the same report but for its field `clock`.
     """
     run = _Run(model, data, settings)

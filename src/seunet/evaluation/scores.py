@@ -72,7 +72,7 @@ def markdown(document: dict[str, Any]) -> str:
     intro = (
         f"# {model['name']} on {data['dataset']}, {data['split']}\n\n"
         f"{metric_name(document)} in percent, {data['windows']} windows, images: {len(data['images'])}, "
-        f"{model['parameters']:,} parameters. One confusion matrix a scale over all pixels; the best head in bold.\n"
+        f"{model['parameters']:,} parameters. One confusion matrix per scale over all pixels; the best head in bold.\n"
     )
     header = ["test scale", *map(scale_label, document["arguments"]["scales"]), "mean"]
     lines = []

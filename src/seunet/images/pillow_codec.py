@@ -77,7 +77,7 @@ def decode_rgb(data: bytes, name: str) -> Decoded:
     with _opened(data, name) as image:
         depth = stored_bits(image)
         if depth > 8:
-            raise InputError(f"{name}: {depth} bits a channel; convert it to 8-bit RGB first")
+            raise InputError(f"{name}: {depth} bits per channel; convert it to 8-bit RGB first")
         if image.mode == "RGB":
             return Decoded(_pixels(image, name), [])
         if image.mode == "RGBA":

@@ -26,7 +26,7 @@ class Coding(NamedTuple):
         """A line for each thing that is done to get 8-bit RGB."""
         out = []
         if bits == 16:
-            out.append("16 bits a channel: the upper 8 are used, by the full range of the type")
+            out.append("16 bits per channel: the upper 8 are used, by the full range of the type")
         if self.palette is not None:
             out.append("palette expanded to RGB")
         elif self.colours == 1:

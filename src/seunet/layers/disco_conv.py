@@ -14,7 +14,7 @@ from seunet.layers.shared_weight_conv import ScaleConvolution, ScaleOptions
 from seunet.maths.disco import discrete_basis
 
 MAX_FRACTIONAL_SCALE = 64
-"""Between integers the filter is dense: 131 taps a side here."""
+"""Between integers the filter is dense: 131 taps per side here."""
 
 
 class DiscreteScaleConv2d(ScaleConvolution):

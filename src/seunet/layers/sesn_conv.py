@@ -23,7 +23,7 @@ class SteerableConv2d(ScaleConvolution):
 
     Small filters are composed and run as one k×k convolution.  Large ones take two steps: the rows are
     filtered with every ψ_m, then one k×1 convolution has the taps Σ_n weight[o, c, nm] ψ_n(y; s).  With the
-    default nine functions that is 3·C·C′·k multiplications a pixel instead of C·C′·k².
+    default nine functions that is 3·C·C′·k multiplications per pixel instead of C·C′·k².
     """
 
     def __init__(

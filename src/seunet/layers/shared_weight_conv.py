@@ -19,7 +19,7 @@ MIN_SCALE = 0.5
 
 
 class ScaleOptions(TypedDict, total=False):
-    """What both layers can be told: their scales, whether they read an image, a bias, where to keep them."""
+    """The options of both layers: their scales, whether they read an image, a bias, where to keep them."""
 
     scales: Sequence[float]
     lifting: bool

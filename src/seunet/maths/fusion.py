@@ -20,7 +20,7 @@ def confidence(probabilities: Tensor) -> Tensor:
     """
     if probabilities.shape[2] == 1:
         return probabilities[:, :, 0]
-    # One pass a class: `topk` along a strided axis takes three times as long.
+    # One pass per class: `topk` along a strided axis takes three times as long.
     first, second, *others = probabilities.unbind(2)
     largest, runner_up = torch.maximum(first, second), torch.minimum(first, second)
     for other in others:

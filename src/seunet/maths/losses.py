@@ -15,7 +15,7 @@ IGNORE_INDEX: Final = 255
 
 
 def scale_losses(logits: Tensor, target: Tensor, ignore_index: int = IGNORE_INDEX) -> Tensor:
-    """l_k = mean over the labelled pixels of −log softmax(logits_k)[target]: one loss a scale, [γ].
+    """l_k = mean over the labelled pixels of −log softmax(logits_k)[target]: one loss per scale, [γ].
 
     logits [B, γ, classes, H, W], target [B, H, W] of class indices.  With no labelled pixel the loss is 0.
     """

@@ -51,7 +51,7 @@ class Stains(NamedTuple):
 
 
 class NoStains(NamedTuple):
-    """Why no two stains can be told apart in an image."""
+    """Why no two stains can be distinguished in an image."""
 
     reason: str
 

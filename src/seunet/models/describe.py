@@ -55,7 +55,7 @@ def model_text(description: dict[str, Any]) -> str:
         rows += [(key, _option_text(value)) for key, value in part.items()]
     lines = [description["name"], *(f"  {key:16} {value}" for key, value in rows)]
     if description["sigmas"] is not None:
-        lines += ["  σ in pixels of each layer's map, a column a scale:"]
+        lines += ["  σ in pixels of each layer's map, one column per scale:"]
         for number, layer in enumerate(description["sigmas"], start=1):
             lines.append(f"    layer {number:2}  " + " ".join(f"{sigma:6.3f}" for sigma in layer))
     if description["readme"]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MakeConvolution(Protocol):
-    """Builds the convolution of one place: channels a scale, the block it is in, whether it sees the image."""
+    """Builds the convolution of one place: channels per scale, the block it is in, whether it sees the image."""
 
     def __call__(self, in_channels: int, out_channels: int, block: int, lifting: bool) -> nn.Module: ...
 
@@ -59,9 +59,9 @@ class ScaleUNet(nn.Module):
 
     Args:
         make_convolution: what fills the U.
-        widths: channels a scale at each level, from the finest.
+        widths: channels per scale at each level, from the finest.
         scales: γ inside the network.
-        projection: applied before the head, e.g. the maximum over scales; None keeps a head a scale.
+        projection: applied before the head, e.g. the maximum over scales; None keeps one head per scale.
         trained_head_weights: whether η of the loss is trained (paper eq. 9) or uniform.
     """
 

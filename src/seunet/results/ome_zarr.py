@@ -1,4 +1,4 @@
-"""Probabilities as OME-Zarr: one 8-bit channel a class, at several resolutions."""
+"""Probabilities as OME-Zarr: one 8-bit channel per class, at several resolutions."""
 
 from __future__ import annotations
 

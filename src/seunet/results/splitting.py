@@ -1,4 +1,4 @@
-r"""Touching nuclei are parted where their object has a neck.
+r"""Touching nuclei are separated where their object narrows.
 
 The inscribed radius of a pixel is its distance to the nearest pixel outside, less half a pixel.  Peaks of that
 radius are the middles of nuclei.  The object is filled from its peaks downwards; where two basins meet, the radius is

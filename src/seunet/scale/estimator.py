@@ -23,7 +23,7 @@ from seunet.scale.templates import Reading, Templates, read_scale
 FloatArray = NDArray[np.float64]
 
 KNOWN_RANGE: Final = (0.19, 5.6)
-"""Relative scales that can be told from those beyond; templates end at 0.15 and 6.7."""
+"""Relative scales that can be estimated; templates end at 0.15 and 6.7."""
 
 GREY_DEGREES: Final = 5.0
 """Between the main direction of optical density and grey, at least: light and shade are grey, stains are not."""
@@ -91,7 +91,7 @@ class ScaleEstimator:
     """From which images, for people."""
 
     def estimate(self, regions: Iterable[Region], mpp: float | None = None) -> ScaleEstimate:
-        """The median of the regions that can be told, if they are at least half of those with tissue."""
+        """The median of the regions that have an estimate, if they are at least half of those with tissue."""
         verdicts = [self.judge(region) for region in regions if region.tissue > 0]
         told = [verdict for verdict in verdicts if isinstance(verdict, Reading)]
         if not verdicts:
@@ -123,7 +123,7 @@ class ScaleEstimator:
         if reading.distance > self.limits.distance:
             return f"unlike stained tissue at any scale: distance {reading.distance:.0f} > {self.limits.distance:.0f}"
         if not KNOWN_RANGE[0] <= 2**reading.log2_scale <= KNOWN_RANGE[1]:
-            return f"beyond the scales that can be told, {KNOWN_RANGE[0]:g} to {KNOWN_RANGE[1]:g}"
+            return f"beyond the scales that can be estimated, {KNOWN_RANGE[0]:g} to {KNOWN_RANGE[1]:g}"
         return reading
 
 
@@ -180,7 +180,7 @@ def colour_fault(covariance: FloatArray) -> str | None:
 def estimate_scale(
     image: object, mpp_of_training: float | None = None, estimator: ScaleEstimator | None = None
 ) -> ScaleEstimate:
-    """How large structures are in an 8-bit RGB image [height, width, 3], told nothing about it.
+    """How large structures are in an 8-bit RGB image [height, width, 3], from its pixels alone.
 
     A large image is sampled: up to 3 × 3 regions of 1024², the median of which is taken.
 
@@ -194,7 +194,7 @@ def estimate_scale(
         raise InputError(f"`mpp_of_training` (={mpp_of_training:g}) must be within {MPP_RANGE[0]:g}–{MPP_RANGE[1]:g}")
     height, width = pixels.shape[:2]
     if min(height, width) < MIN_SIDE_PX:
-        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} a side are needed")
+        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} per side are needed")
     boxes = spread_boxes(height, width)
     regions = (observe(pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px]) for box in boxes)
     return (estimator or shipped_estimator()).estimate(regions, mpp_of_training)

@@ -36,7 +36,7 @@ def estimate_slide(
     """How large structures are at level 0 of a slide: the median over up to nine regions with tissue."""
     bounds = image.bounds
     if min(bounds.width_px, bounds.height_px) < MIN_SIDE_PX:
-        return unknown(f"too small: {bounds.width_px}×{bounds.height_px} px; {MIN_SIDE_PX} a side are needed")
+        return unknown(f"too small: {bounds.width_px}×{bounds.height_px} px; {MIN_SIDE_PX} per side are needed")
     return (estimator or shipped_estimator()).estimate(_regions(image), mpp_of_training)
 
 

@@ -22,7 +22,7 @@ from seunet.maths.gaussian import full_taps, half_taps
 FloatArray = NDArray[np.float64]
 
 LEVELS: Final = 5
-"""Of the pyramid; each has half the pixels a side of the one before."""
+"""Of the pyramid; each has half the pixels per side of the one before."""
 
 MOMENTS: Final = (
     "value",

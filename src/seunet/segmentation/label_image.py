@@ -100,7 +100,7 @@ def label_image(
     progress: Progress | None = None,
     identity: Mapping[str, Any] | None = None,
 ) -> Labelled:
-    """Label `image` with `network`, whose σ are those of `plan`, into `folder`; go on where an earlier run ended.
+    """Label `image` with `network`, whose σ are those of `plan`, into `folder`; resume where an earlier run ended.
 
     Nobody else may write there meanwhile (`storage.output_folder.held`).
 

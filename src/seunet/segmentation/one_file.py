@@ -2,7 +2,7 @@
 
 OUT/NAME/objects.geojson, counts.csv, labels.tif, overlay.png, heads.png (docs/outputs.md)
 OUT/NAME/run.json     written last: where it is, the result is complete
-OUT/NAME/.work/       labels and ledger while it is being made; a run that was stopped goes on from there
+OUT/NAME/.work/       labels and ledger while it is being made; a stopped run resumes from there
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FileResult(NamedTuple):
 
 
 def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | None = None) -> FileResult:
-    """Analyse one image into OUT/NAME; what is complete is left alone, what was begun goes on."""
+    """Analyse one image into OUT/NAME; what is complete is kept, what was begun is resumed."""
     started = time.monotonic()
     chosen = shared_model(choices.model)
     folder = out / item.name

@@ -31,7 +31,7 @@ class KnownScale(NamedTuple):
     choice: ScaleChoice
     stated: Mpp | None
     estimate: ScaleEstimate | None
-    """None where the pixels were not asked, or the model brings nothing to ask them by."""
+    """None where nothing was estimated, or the model has no estimator."""
     used: Mpp | None
     conflict: str | None
     """A sentence, where the stated mpp is not what the pixels look like."""
@@ -167,7 +167,7 @@ def estimate_facts(found: ScaleEstimate) -> dict[str, Any]:
 
 
 def scale_lines(scale: KnownScale, reason: str) -> tuple[str, ...]:
-    """One line for people where the pixels were asked: what is stated, what they look like, and what was done."""
+    """One line for people where the scale was estimated: what is stated, what is estimated, and what was done."""
     if scale.estimate is None:
         return ()
     stated = "no mpp stated" if scale.stated is None else f"{scale.stated.mean:.4g} µm/px ({scale.stated.source})"

@@ -56,7 +56,7 @@ class Segmentation:
 
     @property
     def relative_scale(self) -> float | None:
-        """How many times as large as in training the structures are; None if nobody knows."""
+        """How many times as large as in training the structures are; None if that is not known."""
         return self.plan.relative_scale
 
 

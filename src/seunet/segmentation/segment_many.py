@@ -1,4 +1,4 @@
-"""Many images, one after the other or over a Dask cluster: what cannot be done is told, and the rest is done.
+"""Many images, one after the other or over a Dask cluster: what fails is reported, and the rest is done.
 
 On a cluster a slide is one task, of the same code as in one process.  A task is two strings and its result is one
 (JSON), so nothing of ours is pickled but the name of a function.  A worker that dies is replaced by Dask and its slide

@@ -78,10 +78,10 @@ class RecipeSection(_Section):
     """Show each window to one head alone, at a magnification that its filters fit (`training.matching`): the one that
     fits the first.  None shows every window to all heads."""
     foreign_share: float = Field(default=0.0, ge=0, le=1)
-    """With `first_head_scale`: of how many of its windows a head is shown any magnification instead of its own."""
+    """With `first_head_scale`: the fraction of a head's windows drawn from the whole range of magnifications."""
     unsure_octaves: float | None = Field(default=None, gt=0)
-    """With `foreign_share`: so many octaves outside its own magnifications a head is to find all classes equally
-    likely, and nearer than that something between this and the truth.  None asks it for the truth everywhere."""
+    """With `foreign_share`: at so many octaves outside its own magnifications the target of a head is that all classes
+    are equally likely; nearer, it lies between that and the truth.  None makes the truth the target everywhere."""
     fused_share: float = Field(default=0.0, ge=0, le=1)
     """f of L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens): a head may be unsure of what the others know."""
     average: float | None = Field(default=None, gt=0, lt=1)

@@ -70,7 +70,7 @@ class Meter:
         return self._windows / max(self._clock() - self._start, 1e-9)
 
     def readings(self) -> dict[str, float]:
-        """Seconds on the clock and on the processors since the start, windows a second, and the highest memory."""
+        """Seconds on the clock and on the processors since the start, windows per second, and the highest memory."""
         return {
             "seconds": round(self._clock() - self._start, 2),
             "cpu_seconds": round(time.process_time() - self._cpu_start, 2),

@@ -28,7 +28,7 @@ class RunFolder:
     def check(self, resume: bool, overwrite: bool) -> None:
         """Refuse what would lose or mix up runs: a new run in a used folder, a resumed one where nothing is."""
         if resume and overwrite:
-            raise InputError("--resume goes on with a run and --overwrite throws it away; give one of them")
+            raise InputError("--resume continues a run and --overwrite replaces it; give one of them")
         if self.root.exists() and not self.root.is_dir():
             raise InputError(f"{self.root}: is a file; choose a folder for the run")
         try:
@@ -40,9 +40,7 @@ class RunFolder:
                 raise InputError(f"{self.root}: holds no run to resume (no {self.last.name}); start without --resume")
         elif entries and not overwrite:
             if self.config.is_file():
-                raise InputError(
-                    f"{self.root}: holds a run; pass --resume to go on with it or --overwrite to replace it"
-                )
+                raise InputError(f"{self.root}: holds a run; pass --resume to continue it or --overwrite to replace it")
             raise InputError(f"{self.root}: holds something else ({entries[0]}); choose a new or empty folder")
 
     def lock(self) -> None:

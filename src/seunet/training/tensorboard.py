@@ -129,7 +129,7 @@ def _shades(codes: Tensor, classes: int) -> Tensor:
 
 
 def sigma_history_figure(log: Path) -> Figure:
-    """σ of every scale over the steps, a panel a layer, read from the log."""
+    """σ of every scale over the steps, one panel per layer, read from the log."""
     from matplotlib.figure import Figure
 
     history = [(row["step"], row["sigmas"]) for row in rows(log) if row.get("sigmas")]

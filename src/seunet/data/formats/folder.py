@@ -117,7 +117,7 @@ def _described(
     rules: FolderRules,
     decisions: list[str],
 ) -> tuple[list[Found], list[SeunetError]]:
-    """Patient, split and mpp of each image: from the table, else the pattern, else one patient an image."""
+    """Patient, split and mpp of each image: from the table, else the pattern, else one patient per image."""
     faults: list[SeunetError] = []
     rows = _table_rows(rules.table)
     pattern = _pattern(rules.patient_pattern)

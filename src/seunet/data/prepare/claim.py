@@ -1,4 +1,4 @@
-"""Whose is DEST?  It is written to only if empty, ours and unfinished, or given up with --overwrite."""
+"""Decide whether DEST may be written: it is empty, ours and unfinished, or --overwrite was given."""
 
 from __future__ import annotations
 

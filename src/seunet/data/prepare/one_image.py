@@ -27,7 +27,7 @@ MAX_CODE = 65_535
 
 
 class Job(TypedDict):
-    """What a worker is told about one image."""
+    """What a worker gets to know about one image."""
 
     name: str
     split: str

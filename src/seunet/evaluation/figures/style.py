@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DPI: Final = 160
 QUIET: Final = "#555555"
 COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8c6d31")
-"""Okabe and Ito's, which are told apart with any kind of colour vision."""
+"""Okabe and Ito's, which can be distinguished with any kind of colour vision."""
 
 
 def new_figure(width_px: int, height_px: int) -> Figure:

@@ -1,4 +1,4 @@
-"""Train what is missing, measure it, and hand the numbers to the page: every step can be interrupted and goes on.
+"""Train what is missing, measure it, and hand the numbers to the page: every step can be interrupted and resumed.
 
 OUT/protocol.yaml            what was asked for
 OUT/runs/NAME-seedN/         training runs (training/run_folder.py)
@@ -47,7 +47,7 @@ class Measured(NamedTuple):
 
 
 class Interrupted(NamedTuple):
-    """The work was asked to stop; everything goes on from here next time."""
+    """The work was asked to stop; the next call resumes here."""
 
     job: Experiment
 
