@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import write_results
 from benchmarks.reliability.images import bomb_figures, cut_figures, guard_figures, mutant_figures
+from benchmarks.reliability.zeros import exit_unless_zero, parser_with_divisor
 
 BENCHMARK = Benchmark(
     "reliability.inference",
@@ -50,8 +50,7 @@ MUST_BE_ZERO = {
 
 
 def parser() -> argparse.ArgumentParser:
-    made = BENCHMARK.parser(__doc__)
-    made.add_argument("--divisor", type=int, default=1, help="of the counts, for a trial")
+    made = parser_with_divisor(BENCHMARK, __doc__)
     made.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
     return made
 
@@ -65,11 +64,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             figures[name] = SECTIONS[name](Path(scratch), divisor)
     print(json.dumps(figures, indent=1) if names else write_results(BENCHMARK, figures))
-    broken = [
-        f"{row}.{key}" for row, values in figures.items() for key in values if key in MUST_BE_ZERO and values[key]
-    ]
-    if broken:
-        sys.exit(f"not as it must be: {', '.join(broken)}")
+    exit_unless_zero(figures, MUST_BE_ZERO)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 
 from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
+from benchmarks.reliability.zeros import exit_unless_zero, parser_with_divisor
 from seunet.errors import ModelFileError, StorageError
 from seunet.training import TrainingConfig, read_checkpoint, write_checkpoint
 from support.checkpoints import checkpoint_of, killed_writer, step_of
@@ -45,13 +45,11 @@ REAL_WIDTHS = (30, 60, 120, 240, 480)
 
 
 def parser() -> argparse.ArgumentParser:
-    made = BENCHMARK.parser(__doc__)
-    made.add_argument("divisor", nargs="?", type=int, default=1, help="of the counts, for a trial")
-    return made
+    return parser_with_divisor(BENCHMARK, __doc__)
 
 
 def main() -> None:
-    """Measure every row; the counts can be divided by a number given as argument for a trial."""
+    """Measure every row; the counts can be divided for a trial."""
     divisor: int = parser().parse_args().divisor
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -62,9 +60,7 @@ def main() -> None:
             "damage": damage_figures(scratch / "damage", 2000 // divisor),
         }
     print(write_results(BENCHMARK, figures))
-    broken = [f"{row}.{key}" for row, values in figures.items() for key in values if key in MUST and values[key]]
-    if broken:
-        sys.exit(f"not as it must be: {', '.join(broken)}")
+    exit_unless_zero(figures, MUST)
 
 
 def resume_figures(scratch: Path, cuts: int) -> dict[str, Any]:

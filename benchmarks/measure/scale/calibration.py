@@ -28,7 +28,7 @@ from benchmarks.measure.scale.fit import (
     patient,
     regions_of,
 )
-from benchmarks.measure.scale.samples import images_of, scaled
+from benchmarks.measure.scale.samples import images_of, parser_of_prepared, scaled
 from benchmarks.record import write_results
 from seunet.evaluation import TEST_SCALES
 from seunet.scale import Limits, Templates, distance, read_scale, shipped_estimator, signature, width
@@ -76,10 +76,7 @@ def share(inside: list[bool]) -> float:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = BENCHMARK.parser(__doc__)
-    made.add_argument("prepared", type=Path)
-    made.add_argument("--cache", type=Path)
-    return made
+    return parser_of_prepared(BENCHMARK, __doc__)
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from benchmarks.measure.scale.fit import (
     patient,
     read_samples,
 )
+from benchmarks.measure.scale.samples import parser_of_prepared
 from benchmarks.record import write_results
 from seunet.scale import Limits, Region, ScaleEstimate, ScaleEstimator, Templates, conflict
 
@@ -183,10 +183,7 @@ INTERVALS: dict[str, HalfIntervals] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    made = BENCHMARK.parser(__doc__)
-    made.add_argument("prepared", type=Path)
-    made.add_argument("--cache", type=Path)
-    return made
+    return parser_of_prepared(BENCHMARK, __doc__)
 
 
 def main() -> None:

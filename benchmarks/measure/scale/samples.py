@@ -5,6 +5,7 @@ Every sample is a function of the image, its name and the sample's number; nothi
 
 from __future__ import annotations
 
+import argparse
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.declare import Benchmark
 from seunet.data import Augmentation, draw, read_manifest, stain_table
 from seunet.images import pillow_codec as raster
 from seunet.maths import rescale
@@ -112,3 +114,11 @@ def through_jpeg(pixels: RgbArray, quality: int) -> RgbArray:
     decoded = cv2.imdecode(data, cv2.IMREAD_COLOR)
     assert decoded is not None
     return np.ascontiguousarray(decoded[..., ::-1]).astype(np.uint8)
+
+
+def parser_of_prepared(benchmark: Benchmark, description: str | None) -> argparse.ArgumentParser:
+    """PREPARED [--cache FOLDER]"""
+    made = benchmark.parser(description)
+    made.add_argument("prepared", type=Path)
+    made.add_argument("--cache", type=Path)
+    return made
