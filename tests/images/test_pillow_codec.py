@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.images.pillow_codec import decode_codes, decode_rgb, encode_png, image_size, pixel_sha256
+from seunet.images.pillow_codec import _opened, decode_codes, decode_rgb, encode_png, pixel_sha256
 from seunet.storage import read_limited, sha256
 from support.datasets import he_pixels
 from support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
@@ -117,11 +117,11 @@ def test_a_bomb_is_refused_within_a_second(bomb: Callable[[int, int], bytes], si
 
 
 def test_size_is_known_from_the_header_alone() -> None:
-    assert image_size(png_bomb(1000, 700), "a") == (1000, 700)
+    assert _opened(png_bomb(1000, 700), "a").size == (1000, 700)
 
 
 def test_the_limit_on_pixels_is_the_one_that_is_said() -> None:
-    assert image_size(png_bomb(16_384, 16_384), "a") == (16_384, 16_384)
+    assert _opened(png_bomb(16_384, 16_384), "a").size == (16_384, 16_384)
     refuse(
         png_bomb(16_385, 16_384),
         "a.tif: 16385×16384 is more than 268,435,456 pixels; cut it into smaller images",

@@ -16,7 +16,6 @@ from seunet.maths.sigma import (
     constrain,
     equal_range,
     filter_radius,
-    filter_size,
     free_sigma,
     geometric_range,
     paper_schedule,
@@ -37,9 +36,9 @@ def test_the_papers_schedule_is_the_table_of_the_notes() -> None:
 
 
 def test_the_first_layers_filters_have_the_sizes_of_the_paper() -> None:
-    assert [filter_size(upper) for upper in paper_schedule()[0].upper] == [3, 5, 7, 9, 11]
-    assert filter_size(4.5) == 19
-    assert filter_size(9.99) == 41
+    assert [2 * filter_radius(upper) + 1 for upper in paper_schedule()[0].upper] == [3, 5, 7, 9, 11]
+    assert 2 * filter_radius(4.5) + 1 == 19
+    assert 2 * filter_radius(9.99) + 1 == 41
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -124,12 +124,6 @@ def encode_png(
     return out.getvalue()
 
 
-def image_size(data: bytes, name: str) -> tuple[int, int]:
-    """(width, height) from the header alone."""
-    with _opened(data, name) as image:
-        return image.size
-
-
 def _opened(data: bytes, name: str) -> Image.Image:
     if data[:4] == b"PK\x03\x04":
         raise InputError(f"{name}: is a zip archive; extract it first")

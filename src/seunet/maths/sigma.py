@@ -86,7 +86,7 @@ def free_sigma(x: Tensor) -> Tensor:
 
 
 def filter_radius(sigma: float, truncation: float = 2.0) -> int:
-    """R = ⌈truncation · σ⌉ ≥ 1; the paper cuts at two standard deviations."""
+    """R = ⌈truncation · σ⌉ ≥ 1; the paper cuts at two standard deviations, filters of τ = 2R + 1 (eq. 7)."""
     # A hair of tolerance: σ = 3 · 0.1 · 5 must not round up to the next pixel because of its last binary digit.
     radius = max(1, math.ceil(truncation * sigma - 1e-6))
     if radius > MAX_FILTER_RADIUS:
@@ -95,11 +95,6 @@ def filter_radius(sigma: float, truncation: float = 2.0) -> int:
             "shrink the image or the scale"
         )
     return radius
-
-
-def filter_size(sigma: float, truncation: float = 2.0) -> int:
-    """τ = 2⌈2σ⌉ + 1 (paper eq. 7)."""
-    return 2 * filter_radius(sigma, truncation) + 1
 
 
 def equal_range(lowest: float, highest: float, scales: int) -> SigmaRange:

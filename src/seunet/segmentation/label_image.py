@@ -25,6 +25,7 @@ from seunet.images.overview import Tissue, find_tissue
 from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
+from seunet.results.ome_zarr import as_byte
 from seunet.segmentation.ledger import Ledger
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
@@ -269,7 +270,7 @@ class _Run:
             name = PROBABILITIES.format(number)
             if name in self.planes:
                 glass = np.uint8(255 if number == background else 0)
-                blocks[name] = np.where(analysed, np.rint(plane * 255).astype(np.uint8), glass)
+                blocks[name] = np.where(analysed, as_byte(plane), glass)
         for name, block in blocks.items():
             block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
