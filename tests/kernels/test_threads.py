@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seunet.kernels import source
+from seunet.kernels import compiling
 from seunet.kernels import threads as team
 from seunet.layers import GaussianConv2d
 
@@ -79,15 +79,15 @@ def test_without_an_openmp_runtime_the_pool_gives_the_same_bits(monkeypatch: pyt
 
 
 def test_the_cache_on_disk_follows_every_file_of_the_loops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before = source.source_digest()
-    for name in source.COMPILED_FILES:
-        (tmp_path / name).write_bytes((Path(source.__file__).parent / name).read_bytes())
-    monkeypatch.setattr(source, "__file__", str(tmp_path / "source.py"))
-    assert source.source_digest() == before
-    for name in source.COMPILED_FILES:
+    before = compiling.source_digest()
+    for name in compiling.COMPILED_FILES:
+        (tmp_path / name).write_bytes((Path(compiling.__file__).parent / name).read_bytes())
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
+    assert compiling.source_digest() == before
+    for name in compiling.COMPILED_FILES:
         original = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(original + b"\n")
-        assert source.source_digest() != before, name
+        assert compiling.source_digest() != before, name
         (tmp_path / name).write_bytes(original)
 
 

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from seunet.results.coordinates import coordinates_text
 from seunet.results.find_objects import Object, objects
-from seunet.results.outlines import edges_and_corners, through_middles, trace_rings
-from seunet.results.polygons import circularity, outline_length
+from seunet.results.geojson import circularity, outline_length
+from seunet.results.outlines import coordinates_text, edges_and_corners, through_middles, trace_rings
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()

@@ -9,12 +9,10 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.results import legend, shares
+from seunet.results import legend
 from seunet.results.find_objects import Tally, objects
-from seunet.results.legend import scale_bar
-from seunet.results.numbered import NumberedObjects
-from seunet.results.overlay import legend_lines, write_overlay
-from seunet.results.shares import code_shares
+from seunet.results.legend import code_shares, scale_bar
+from seunet.results.overlay import NumberedObjects, legend_lines, write_overlay
 from seunet.results.write import write_results
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
@@ -93,7 +91,7 @@ def test_shares_are_the_means_over_the_pixels_below_and_add_up(
     r, c = row * rows // size[0], column * columns // size[1]
     block = codes[r * 61 // rows : (r + 1) * 61 // rows, c * 47 // columns : (c + 1) * 47 // columns]
     assert found[:, row, column] == pytest.approx([(block == code).mean() for code in (0, 1, 2, 255)])
-    monkeypatch.setattr(shares, "BAND_PIXELS", 100)
+    monkeypatch.setattr(legend, "BAND_PIXELS", 100)
     assert np.array_equal(code_shares(ArrayPlane(codes), (0, 1, 2, 255), *size), found)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from numba import types
 
+from seunet.kernels.compiling import source_digest
 from seunet.kernels.filter_loops import jit, vector_of, worker_function
 from seunet.kernels.simd import (
     add,
@@ -27,7 +28,6 @@ from seunet.kernels.simd import (
     subtract,
     where_positive,
 )
-from seunet.kernels.source import source_digest
 
 (
     CHANNELS_NEXT_TASK,

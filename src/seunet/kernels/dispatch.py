@@ -16,7 +16,6 @@ from torch.nn.functional import max_pool2d
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
 from seunet.kernels.derivatives import check_transforms
-from seunet.kernels.epilogue import affine_relu
 from seunet.maths.gaussian import half_taps, tap_slopes
 from seunet.maths.rescaling import pooling_window, upsample_to
 
@@ -171,3 +170,10 @@ def _fused(
         source, weights, sigma, taps, radii, slopes
     )
     return affine_relu(result if rows is None else result[..., rows, :], affine, relu).to(image.dtype)
+
+
+def affine_relu(features: Tensor, affine: Tensor | None, relu: bool) -> Tensor:
+    """max(a·y + b, 0) of [B, scales, C, H, W], (a, b) = `affine` [2, scales, C]; each step only where asked for."""
+    if affine is not None:
+        features = affine[0, ..., None, None] * features + affine[1, ..., None, None]
+    return features.relu() if relu else features

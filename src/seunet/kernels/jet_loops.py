@@ -14,9 +14,9 @@ from typing import Any
 
 from numba import types
 
+from seunet.kernels.compiling import source_digest
 from seunet.kernels.filter_loops import gram, jit, mix, worker_function
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
-from seunet.kernels.source import source_digest
 from seunet.kernels.strip_loops import (
     Block,
     bank_of_scale,

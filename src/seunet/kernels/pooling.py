@@ -13,8 +13,8 @@ from torch import Tensor
 
 from seunet.kernels import pooling_loops as planes
 from seunet.kernels import threads as team
+from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
-from seunet.kernels.scratch import VECTOR_BYTES, round_up, scratch_address
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 
 from numba import types
 
+from seunet.kernels.compiling import source_digest
 from seunet.kernels.filter_loops import jit, vector_of, worker_function
 from seunet.kernels.simd import (
     add,
@@ -29,7 +30,6 @@ from seunet.kernels.simd import (
     subtract,
     where_equal,
 )
-from seunet.kernels.source import source_digest
 from seunet.kernels.strip_loops import copy_row, fill, round_up
 
 (

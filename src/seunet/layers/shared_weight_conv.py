@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.kernels.epilogue import affine_relu
+from seunet.kernels.dispatch import affine_relu
 from seunet.limits import MAX_CHANNELS, MAX_FILTER_RADIUS, MAX_SCALES
 
 MIN_SCALE = 0.5

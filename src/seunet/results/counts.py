@@ -10,7 +10,6 @@ from typing import Final
 
 from seunet.results.find_objects import Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
-from seunet.results.numbers import short
 from seunet.storage.atomic import write_text
 
 COLUMNS: Final = ("kind", "name", "objects", "area_px", "area_um2", "share_of_analysed")
@@ -86,3 +85,12 @@ def _text(columns: Iterable[str], rows: Iterable[Mapping[str, str]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+def short(value: float, decimals: int) -> str:
+    """Rounded to so many decimals (one or more) and written with as few digits as that needs.
+
+    >>> short(20.6875, 2), short(331.0, 2), short(0.5, 3)
+    ('20.69', '331', '0.5')
+    """
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from seunet.results.find_objects import Labels
 from seunet.results.frame import Color
-from seunet.results.legend import QUICKLY, Line, shades, with_legend
-from seunet.results.shares import code_shares
+from seunet.results.legend import QUICKLY, Line, code_shares, shades, with_legend
 from seunet.storage.atomic import write_bytes
 
 RgbArray = NDArray[np.uint8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.results.find_objects import Labels, Tally
+from seunet.results.find_objects import Labels, Object, Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
-from seunet.results.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, with_legend
-from seunet.results.numbered import NumberedObjects
-from seunet.results.shares import Shares, code_shares
+from seunet.results.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, Shares, code_shares, with_legend
 from seunet.storage.atomic import write_bytes
 
 RgbArray = NDArray[np.uint8]
@@ -23,6 +22,37 @@ TINT: Final = 0.35
 """How much of a pixel is the class's colour where outlines are drawn; twice as much where objects are too small."""
 OUTLINE_DOWNSAMPLE: Final = 5.0
 """Beyond it a nucleus has a few pixels in the picture, and an outline would be all of it."""
+
+
+class NumberedObjects:
+    """A picture of `height` × `width` of a plane, into which the objects that pass by are painted.
+
+    The lines between touching nuclei are in no plane of classes.
+    """
+
+    def __init__(self, plane: Labels, height: int, width: int) -> None:
+        self.numbers: NDArray[np.int32] = np.zeros((height, width), dtype=np.int32)
+        """[height, width]: 1, 2, … for the object at the centre of each pixel, 0 for none."""
+        self._rows, self._columns = _first_pixels(plane.height_px, height), _first_pixels(plane.width_px, width)
+
+    def passing(self, found: Iterable[Object]) -> Iterator[Object]:
+        """The same objects, painted."""
+        for number, one in enumerate(found, start=1):
+            self._paint(one, number)
+            yield one
+
+    def _paint(self, one: Object, number: int) -> None:
+        row, start, end = one.runs
+        top, bottom, left, right = self._rows[row], self._rows[row + 1], self._columns[start], self._columns[end]
+        shown = (top < bottom) & (left < right)
+        for place in np.stack([top, bottom, left, right], axis=1)[shown].tolist():
+            self.numbers[place[0] : place[1], place[2] : place[3]] = number
+
+
+def _first_pixels(length: int, small: int) -> NDArray[np.int64]:
+    """[length + 1]: for each pixel of a line the first of `small` cells over it with its centre there or later."""
+    centres = ((np.arange(small) + 0.5) * length / small).astype(np.int64)
+    return np.searchsorted(centres, np.arange(length + 1))
 
 
 def outlines_shown(plane: Labels, thumbnail: RgbArray) -> bool:

@@ -12,8 +12,7 @@ from seunet.results.find_objects import Labels, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.label_tiff import write_label_tiff
-from seunet.results.numbered import NumberedObjects
-from seunet.results.overlay import check_thumbnail, outlines_shown, write_overlay
+from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, write_overlay
 
 
 def write_results(
