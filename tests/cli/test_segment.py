@@ -185,6 +185,8 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'stated' or 'native'"),
         (("a.png", "--tile-size", "3"), "--tile-size 3: Input should be greater than or equal to 64"),
         (("a.png", "--threads", "0"), "--threads 0: must be 1 or more"),
+        (("a.png", "--device", "mps"), "--device mps: this machine has no usable mps device; use auto or cpu"),
+        (("a.png", "--device", "gpu"), "unknown device 'gpu'; did you mean 'cpu'? (known: auto, cpu, cuda, mps)"),
         (("a.png", "-o", "a.png"), "a.png: is a file; choose a folder for OUT"),
         (("a.png", "--dask", "tcp://127.0.0.1:9"), "--dask tcp://127.0.0.1:9: no scheduler answers there (OSError)"),
     ],

@@ -9,6 +9,8 @@ from seunet.errors import InputError
 from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths import confidence, first_largest, softmax_in_order
+from seunet.models.device import usable_device
+from seunet.segmentation.options import Choices
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
 from seunet.segmentation.tiling import tiles
 from tests.support.networks import calm_model, picture
@@ -188,3 +190,56 @@ def test_an_upsampled_pixel_does_not_depend_on_its_column_in_memory() -> None:
 def test_softmax_in_order_is_softmax() -> None:
     values = torch.randn(2, 5, 7, 11, dtype=torch.float64) * 30
     assert torch.allclose(softmax_in_order(values, 1), values.softmax(1), atol=1e-15)
+
+
+@pytest.mark.parametrize("backend", ["torch", "numba"])
+@pytest.mark.parametrize(("name", "widths"), [("seunet", (10, 20, 20)), ("unet", (6, 8, 10)), ("sesn", (5, 10))])
+def test_a_plain_forward_per_tile_as_on_other_devices_gives_the_labels_of_the_stream(
+    name: str, widths: tuple[int, ...], backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, pixels = calm_model(name, widths=widths), picture(201, 167)
+    streamed = in_tiles(HeadwiseNetwork(model), pixels, (201, 167))
+    network = HeadwiseNetwork(model)
+    monkeypatch.setattr(network, "_streams", False)
+    with seunet.kernel_backend(backend):
+        for tile in SIZES[:3]:
+            found = in_tiles(network, pixels, tile)
+            assert np.abs(found.probabilities - streamed.probabilities).max() <= 1e-5
+            assert (found.labels == streamed.labels).mean() >= 0.999
+
+
+def test_hooks_on_a_model_see_whole_convolutions_of_each_tile() -> None:
+    model, pixels, seen = calm_model("seunet", widths=(10, 20)), picture(64, 64), []
+    streamed = in_tiles(HeadwiseNetwork(model), pixels, (64, 64))
+    model.encoder[0].convolutions[0].register_forward_hook(lambda module, given, output: seen.append(output))
+    found = in_tiles(HeadwiseNetwork(model), pixels, (64, 64))
+    assert len(seen) == model.heads
+    assert min(float(output.min()) for output in seen) < 0
+    assert np.abs(found.probabilities - streamed.probabilities).max() <= 1e-5
+
+
+def test_the_device_is_part_of_what_decides_a_prediction_except_for_the_cpu() -> None:
+    network = HeadwiseNetwork(calm_model("unet", widths=(6, 8)))
+    assert "device" not in network.identity()
+    network.device = torch.device("cuda")
+    assert network.identity()["device"] == "cuda"
+    assert "device" not in Choices().deciding()
+    assert Choices(device="cuda").deciding() == Choices().deciding() | {"device": "cuda"}
+
+
+def test_on_the_meta_device_a_network_gives_the_shapes_of_its_prediction() -> None:
+    model = calm_model("seunet", widths=(10, 20)).to("meta")
+    assert model.device.type == "meta"
+    assert model(torch.empty(1, 3, 40, 24, device="meta")).shape == (1, 5, 2, 40, 24)
+
+
+def test_auto_is_the_best_device_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert usable_device("auto") == "cpu"
+    with pytest.raises(InputError, match="--device cuda: this machine has no usable cuda device; use auto or cpu"):
+        usable_device("cuda")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert usable_device("auto") == "mps"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert usable_device("auto") == "cuda"

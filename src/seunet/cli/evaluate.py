@@ -48,6 +48,7 @@ PYRAMID = typer.Option(
 )
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw one window with truth and predictions.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the report in OUT.")
+DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -72,6 +73,7 @@ def evaluate(
     oracle: bool = ORACLE,
     panels: bool = PANELS,
     overwrite: bool = OVERWRITE,
+    device: str = DEVICE,
     progress: bool = PROGRESS,
 ) -> None:
     """Score a model at many magnifications. Repeat an interrupted command to resume.
@@ -81,6 +83,7 @@ def evaluate(
     from seunet.evaluation.run import EvaluationSettings
     from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
+    from seunet.models.device import usable_device
     from seunet.models.files import load
     from seunet.models.heads_to_use import known_fusions
     from seunet.scale.files import load_estimator
@@ -92,7 +95,7 @@ def evaluate(
         "estimated": estimated,
         "pyramid": pyramid,
     }
-    network = load(model)
+    network = load(model).to(usable_device(device))
     settings = EvaluationSettings(
         split=split,
         images=names(images),

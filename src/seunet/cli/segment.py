@@ -51,6 +51,7 @@ PROBABILITIES = typer.Option(False, "--probabilities", help="Also write probabil
 GZIP = typer.Option(False, "--gzip", help="Write objects.geojson.gz.")
 STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreadable region.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
+DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
 THREADS = typer.Option(None, "--threads", metavar="N", help="Threads; default: all cores.")
 DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
 WORKERS = typer.Option(None, "--workers", metavar="N", help="Processes of --dask local; default: one per core.")
@@ -74,6 +75,7 @@ def segment(
     gzip: bool = GZIP,
     strict: bool = STRICT,
     overwrite: bool = OVERWRITE,
+    device: str = DEVICE,
     threads: int | None = THREADS,
     dask: str | None = DASK,
     workers: int | None = WORKERS,
@@ -83,6 +85,7 @@ def segment(
 
     Example: seunet segment slides/ -o out
     """
+    from seunet.models.device import usable_device
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
     from seunet.segmentation.tile_predictor import shared_model
@@ -101,6 +104,7 @@ def segment(
         zipped=gzip,
         strict=strict,
         overwrite=overwrite,
+        device=usable_device(device),
     )
     keep_freed_memory()
     _use_threads(threads)

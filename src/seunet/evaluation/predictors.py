@@ -55,18 +55,21 @@ class Way:
 
 
 def head_logits(model: ScaleUNet) -> Predict:
-    """`model` itself, in bounded memory: a SEUNet runs large images one scale at a time."""
+    """`model` itself, in bounded memory: a SEUNet runs large images one scale at a time.
+
+    Images go where its weights are, logits come back to where the images were.
+    """
     parts: list[SEUNet] = []
 
     def logits(images: Tensor) -> Tensor:
         values = images.shape[0] * images.shape[2] * images.shape[3] * model.config.widths[0]
         if not isinstance(model, SEUNet) or model.heads == 1 or values <= VALUES_AT_ONCE:
-            return model(images)  # type: ignore[no-any-return]
+            return model(images.to(model.device)).to(images.device)  # type: ignore[no-any-return]
         if not parts:
             parts.extend(model.only_scale(number) for number in range(model.heads))
         found = []
         for part in parts:
-            found.append(part(images))
+            found.append(part(images.to(model.device)).to(images.device))
             give_back_freed_memory()  # the next part's maps have other sizes, and heaps do not shrink by themselves
         return torch.cat(found, dim=1)
 

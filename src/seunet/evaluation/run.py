@@ -129,6 +129,7 @@ class _Run:
                 **({"way_scales": _as_lists(settings.way_scales)} if settings.way_scales else {}),
                 "fusions": list(settings.fusions),
                 "antialias": settings.antialias,
+                **({} if model.device.type == "cpu" else {"device": model.device.type}),
                 "pyramid_factors": list(PYRAMID_FACTORS),
                 **(
                     {}

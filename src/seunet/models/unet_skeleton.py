@@ -138,6 +138,11 @@ class ScaleUNet(nn.Module):
             features = block(join_upsampled(skips.pop(), reducer(features)))
         return features if self.projection is None else self.projection(features)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.head.convolution.weight.device
+
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write `config.json` and `model.safetensors` into `folder`; `seunet.load(folder)` reads them."""
         from seunet.models.files import save

@@ -151,7 +151,9 @@ def _analysed(
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
-    network = shared_predictor_for(model, plan.factor, plan.relative_scale is not None, choices.fusion)
+    network = shared_predictor_for(
+        model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device
+    )
     settings = LabelSettings(
         heads=network.heads > 1,
         tile_px=choices.tile_px,

@@ -36,7 +36,10 @@ class Choices(BaseModel):
     zipped: bool = False
     strict: bool = False
     overwrite: bool = False
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
 
     def deciding(self) -> dict[str, object]:
         """What the files of a result depend on; the size of a tile is not among it."""
-        return self.model_dump(mode="json", exclude={"model", "mpp", "tile_px", "strict", "overwrite"})
+        apart = {"model", "mpp", "tile_px", "strict", "overwrite"}
+        # Other devices round otherwise; results of the CPU are what they were before there was a choice.
+        return self.model_dump(mode="json", exclude=apart | ({"device"} if self.device == "cpu" else set()))

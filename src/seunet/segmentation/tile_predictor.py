@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
+from seunet.layers.hooks import hooked
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import TrainedModel, load_shared, weights_sha256
@@ -27,6 +28,9 @@ from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
 from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
 
 MAX_LABELS: Final = 255
+
+WHOLE_TILE: Final = (1024, 1024)
+"""Rows and columns of a tile that is computed at once, in the memory of a device."""
 
 LARGE_PX: Final = 1 << 20
 """Of a tile: from here on the memory of one head is given back before the next, whose blocks have other sizes."""
@@ -62,7 +66,12 @@ class HeadwiseNetwork:
     """
 
     def __init__(
-        self, model: ScaleUNet, fusion: Fusion = "p_ens", overlap_px: int | None = None, only_head: int | None = None
+        self,
+        model: ScaleUNet,
+        fusion: Fusion = "p_ens",
+        overlap_px: int | None = None,
+        only_head: int | None = None,
+        device: str = "cpu",
     ) -> None:
         """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work."""
         if isinstance(fusion, str) and fusion not in FUSIONS:
@@ -71,7 +80,10 @@ class HeadwiseNetwork:
             raise InputError(f"`overlap_px` (={overlap_px!r}) must be a whole number of pixels, 0 or more")
         if model.classes > MAX_LABELS:
             raise InputError(f"{model.name} has {model.classes} classes; labels are bytes and 255 is not analysed")
-        model = copy.deepcopy(model).eval()
+        model = copy.deepcopy(model).eval().to(device)
+        self.device = torch.device(device)
+        # Streaming is written for the CPU and fuses steps: hooks see what they expect in a plain forward alone.
+        self._streams = self.device.type == "cpu" and not hooked(*model.modules())
         self.name, self.classes, self.fusion = model.name, model.classes, fusion
         self.overlap_px, self.only_head = overlap_px, only_head
         headwise = isinstance(model, SEUNet) and model.heads > 1
@@ -83,7 +95,8 @@ class HeadwiseNetwork:
         self.sigmas_px = _sigmas_by_head(model, None if only_head is None else [only_head])
         self._factor = model.factor if isinstance(model, SEUNet) else 1.0
         channels = model.config.widths[0] // (model.heads if headwise else 1)
-        self.default_tile = default_tile(self.heads * self.classes, channels, max(self.reach_px))
+        fitting = default_tile(self.heads * self.classes, channels, max(self.reach_px))
+        self.default_tile = fitting if self._streams else WHOLE_TILE
 
     def identity(self) -> dict[str, Any]:
         """What decides the prediction, as plain values."""
@@ -93,6 +106,8 @@ class HeadwiseNetwork:
             "factor": self._factor,
             **self._fusion_facts(),
             "overlap_px": self.overlap_px,
+            # Other devices round otherwise.
+            **({} if self.device.type == "cpu" else {"device": self.device.type}),
         }
 
     def _fusion_facts(self) -> dict[str, Any]:
@@ -135,8 +150,9 @@ class HeadwiseNetwork:
         spans = []
         for span, length in zip(core, size, strict=True):
             seen = seen_by_network(self._radii[number], span, length)
-            if self.overlap_px is not None:
-                seen = limited(seen, span, self.overlap_px, self._radii[number].stride_px, length)
+            if self.overlap_px is not None or not self._streams:
+                overlap_px = length if self.overlap_px is None else self.overlap_px
+                seen = limited(seen, span, overlap_px, self._radii[number].stride_px, length)
             spans.append(seen)
         return spans[0], spans[1]
 
@@ -151,13 +167,16 @@ class HeadwiseNetwork:
                 seen = self._seen(number, core, size)
                 mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
                 out = found[done : done + part.heads]
-                if self.overlap_px is None:
+                inner = tuple(
+                    Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
+                )
+                if not self._streams:
+                    logits = part(mine[None].to(self.device).float() / 255)[0]
+                    out.copy_(logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1))
+                elif self.overlap_px is None:
                     predict_block(part, self._radii[number], mine, seen, size, core, out)
                 else:
                     # What was cut off counts as the world's end.
-                    inner = tuple(
-                        Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
-                    )
                     whole = tuple(Span(0, cut.length) for cut in seen)
                     part_size = seen[0].length, seen[1].length
                     predict_block(part, self._radii[number], mine, whole, part_size, inner, out)  # type: ignore[arg-type]
@@ -185,7 +204,12 @@ class HeadwiseNetwork:
 
 
 def predictor_for(
-    model: ScaleUNet, factor: float, scale_known: bool, fusion: str = "auto", overlap_px: int | None = None
+    model: ScaleUNet,
+    factor: float,
+    scale_known: bool,
+    fusion: str = "auto",
+    overlap_px: int | None = None,
+    device: str = "cpu",
 ) -> HeadwiseNetwork:
     """`model` with every σ × `factor` and its heads fused as its card and the user say."""
     if factor != 1:
@@ -193,7 +217,7 @@ def predictor_for(
             raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
         model = model.at_scale(factor)
     how = fusion_of(model, fusion, scale_known)
-    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known))
+    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known), device)
 
 
 shared_predictor_for = lru_cache(maxsize=1)(predictor_for)
