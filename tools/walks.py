@@ -6,6 +6,7 @@
 Each walk is done twice on small made data, and counted the second time, when what is done once per process (loading the
 model, compiling) is done.  Every function of the package counts once, where it is first called; reading them in that
 order, a *switch* is a step from one room into another, and *there and back* is a switch whose next one returns.
+The files beside the rooms (errors, limits, memory, settings, progress) are the ground under all of them: no room.
 Children (sandboxed readers) are walked on their parents' side alone.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+FOUNDATIONS = "(foundations)"
 WALKS = ("array", "slide", "training", "forward", "prepare")
 
 
@@ -45,14 +47,14 @@ class Steps:
 
 
 def room(file: str) -> str:
-    """The folder below the package; what lies beside the rooms is one of its own."""
+    """The folder below the package; what lies beside the rooms is the ground under them."""
     parts = Path(file).parts
-    return parts[0] if len(parts) > 1 else "(foundations)"
+    return parts[0] if len(parts) > 1 else FOUNDATIONS
 
 
 def switches(functions: list[tuple[str, str]]) -> tuple[int, int]:
     """How often the next function is in another room, and how often the one after that is back."""
-    visits = [room(file) for file, _ in functions]
+    visits = [place for file, _ in functions if (place := room(file)) != FOUNDATIONS]
     stays = [place for number, place in enumerate(visits) if number == 0 or visits[number - 1] != place]
     back = sum(stays[number] == stays[number + 2] for number in range(len(stays) - 2))
     return max(len(stays) - 1, 0), back
