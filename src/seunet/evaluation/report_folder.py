@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from seunet.errors import InputError, StorageError
+from seunet.errors import InputError
 from seunet.evaluation.way_names import with_new_names
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, read_limited
+from seunet.storage.output_folder import first_difference, names_in, overwriting, something_else
 
 _VERBS: Final = {"evaluation": "evaluate", "equivariance": "equivariance"}
 REPORTS: Final = tuple(_VERBS)
@@ -30,14 +31,11 @@ class ReportFolder:
 
         OUT is written to if it is new, empty or holds reports of ours, and never over another run's report.
         """
-        if self.root.exists() and not self.root.is_dir():
-            raise InputError(f"{self.root}: is a file; choose a folder for OUT")
-        try:
-            entries = sorted(entry.name for entry in self.root.iterdir()) if self.root.is_dir() else []
-        except OSError as error:
-            raise StorageError(f"{self.root}: cannot be read ({error.strerror}); check its permissions") from error
+        entries = names_in(self.root, "OUT")
         if overwrite:
-            self._forget()
+            with overwriting(self.root):
+                for path in (self.report, self.partial):
+                    path.unlink(missing_ok=True)
             return None
         for path in (self.report, self.partial):
             if path.name in entries:
@@ -45,9 +43,7 @@ class ReportFolder:
         ours = {f"{kind}{ending}" for kind in REPORTS for ending in (".json", ".partial.json")}
         foreign = [name for name in entries if not name.endswith(".part")]
         if foreign and not ours & set(entries):
-            raise InputError(
-                f"{self.root}: holds something else ({foreign[0]}); pass --overwrite or choose an empty OUT"
-            )
+            raise something_else(self.root, foreign[0], "pass --overwrite or choose an empty OUT")
         return None
 
     def keep(self, document: dict[str, Any]) -> None:
@@ -61,21 +57,14 @@ class ReportFolder:
 
     def _same(self, path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         found = read_report(path, self.kind)
-        for name, now, before in _differences(identity, found):
+        different = first_difference(identity, found)
+        if different is not None:
+            name, now, before = different
             raise InputError(
                 f"{self.root}: holds another {self.kind} (its `{name}` is {_short(before)}, not {_short(now)}); "
                 "pass --overwrite or choose another OUT"
             )
         return found
-
-    def _forget(self) -> None:
-        try:
-            for path in (self.report, self.partial):
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(
-                f"{self.root}: cannot be overwritten ({error.strerror}); check its permissions"
-            ) from error
 
 
 def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
@@ -104,15 +93,6 @@ def one_line_a_result(document: dict[str, Any]) -> str:
         else:
             lines.append(f"{json.dumps(name)}:{canonical_json(value)}")
     return "{" + ",\n".join(lines) + "}\n"
-
-
-def _differences(now: Any, before: Any, name: str = "") -> list[tuple[str, Any, Any]]:
-    """(dotted name, now, before) of what differs; what only `before` has is not looked at on the top."""
-    if isinstance(now, dict) and isinstance(before, dict):
-        keys = now if not name else {**now, **before}
-        pairs = ((key, f"{name}.{key}" if name else key) for key in keys)
-        return [row for key, inner in pairs for row in _differences(now.get(key), before.get(key), inner)]
-    return [] if canonical_json(now) == canonical_json(before) else [(name, now, before)]
 
 
 def _short(value: Any) -> str:

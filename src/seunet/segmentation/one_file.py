@@ -37,7 +37,7 @@ from seunet.segmentation.run_json import document_of, gap_lines, identity_of, no
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
-from seunet.storage.output_folder import held
+from seunet.storage.output_folder import first_difference, held, sweep
 
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
@@ -117,22 +117,14 @@ def finished(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
         raise InputError(f"{path}: cannot be read; pass --overwrite to make the result again") from None
     if isinstance(document.get("choices"), dict):  # results made before have another name for a choice
         document["choices"]["scale"] = scale_name(document["choices"].get("scale"))
-    for name, value in json.loads(json.dumps(identity)).items():
-        if document.get(name) != value:
-            raise InputError(
-                f"{folder}: holds a result of another {name} ({_first_difference(document.get(name), value)}); "
-                "pass --overwrite or choose another OUT"
-            )
+    different = first_difference(identity, document)
+    if different is not None:
+        (what, _, field), now, before = different[0].partition("."), *different[1:]
+        raise InputError(
+            f"{folder}: holds a result of another {what} ({f'`{field}`' if field else 'it'} was {str(before)[:60]}, "
+            f"is {str(now)[:60]}); pass --overwrite or choose another OUT"
+        )
     return document
-
-
-def sweep(folder: Path) -> None:
-    """Remove what a run that was killed left half written."""
-    for part in folder.glob(".*.part"):
-        if part.is_dir():
-            shutil.rmtree(part, ignore_errors=True)
-        else:
-            part.unlink(missing_ok=True)
 
 
 def forget(folder: Path) -> None:
@@ -190,12 +182,3 @@ def _analysed(
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, skipped)
     return document_of(identity, found, tally, frame, model, network, row, seconds), found
-
-
-def _first_difference(before: Any, now: Any) -> str:
-    """The field that differs, where there are fields."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in sorted({*before, *now}):
-            if before.get(name) != now.get(name):
-                return f"`{name}` was {str(before.get(name))[:60]}, is {str(now.get(name))[:60]}"
-    return f"it was {str(before)[:60]}, is {str(now)[:60]}"

@@ -1,34 +1,92 @@
-"""A folder that one process works in: two runs of one slide would write over each other."""
+"""A folder that results go to: whose it is, who works in it, and what a kill left there."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from seunet.errors import InputError, StorageError
+from seunet.storage.atomic import not_written
+from seunet.storage.files import canonical_json
 
 LOCK: Final = ".lock"
 
 
+def names_in(folder: Path, meant_for: str) -> list[str]:
+    """What lies in a folder that is to be written to, sorted, without its lock; nothing where there is none yet."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; choose a folder for {meant_for}")
+    try:
+        return sorted({entry.name for entry in folder.iterdir()} - {LOCK}) if folder.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def something_else(folder: Path, name: str, remedy: str) -> InputError:
+    """The folder is somebody else's, as `name` in it shows."""
+    return InputError(f"{folder}: holds something else ({name}); {remedy}")
+
+
+def first_difference(now: Any, before: Any, name: str = "") -> tuple[str, Any, Any] | None:
+    """(dotted name, now, before) of the first thing that differs between two identities, as they are in JSON.
+
+    On the top, what only `before` has is not looked at: a document may hold more than its identity.
+    """
+    if isinstance(now, dict) and isinstance(before, dict):
+        inner = (
+            first_difference(now.get(key), before.get(key), f"{name}.{key}" if name else key)
+            for key in ({**now, **before} if name else now)
+        )
+        return next((found for found in inner if found is not None), None)
+    return None if canonical_json(now) == canonical_json(before) else (name, now, before)
+
+
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Make `folder` and hold it until the block or this process ends; one that is empty then is removed.
+def overwriting(folder: Path) -> Iterator[None]:
+    """What is removed in the block must be removable."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be overwritten ({error.strerror}); check its permissions") from error
+
+
+def sweep(*folders: Path) -> None:
+    """Remove what runs that were killed left half written (storage/atomic.py)."""
+    for part in (part for folder in folders for part in folder.glob(".*.part")):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+
+
+def locked(folder: Path, doing: str = "at work") -> int:
+    """Make `folder` and lock it: a descriptor that holds the lock until it is closed.
 
     The lock is the system's and dies with the process: a file that a kill leaves behind hinders nobody.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _locked(folder / LOCK)
+        return _locked(folder / LOCK)
     except BlockingIOError:
-        raise InputError(f"{folder}: another process is at work there; wait for it or stop it") from None
-    except (NotADirectoryError, FileExistsError):
-        raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
+        raise InputError(f"{folder}: another process is {doing} there; wait for it or stop it") from None
     except OSError as error:
-        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
+        raise not_written(folder, error) from error
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Make `folder` and hold it until the block or this process ends; one that is empty then is removed."""
+    try:
+        lock = locked(folder)
+    except StorageError as error:
+        if isinstance(error.__cause__, NotADirectoryError | FileExistsError):
+            raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
+        raise
     try:
         yield
     finally:

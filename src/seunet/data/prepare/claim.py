@@ -11,10 +11,11 @@ from typing import Any
 from seunet.data.manifest import MANIFEST, Manifest, read_manifest
 from seunet.data.pixel_cache import FOLDER as PIXELS
 from seunet.data.prepare.one_image import Job
-from seunet.errors import InputError, StorageError
+from seunet.errors import InputError
 from seunet.images.pillow_codec import read_image
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, sha256
+from seunet.storage.output_folder import names_in, overwriting, something_else, sweep
 
 WORK = ".work"
 FOLDERS = ("images", "masks", "instances")
@@ -34,12 +35,7 @@ def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | N
     `options` is the fingerprint of what was asked for: an unfinished run goes on if it is the same, even if a
     source file was corrected meanwhile.  `whole` covers the sources too: a finished set is this one if equal.
     """
-    if dest.exists() and not dest.is_dir():
-        raise InputError(f"{dest}: is a file; choose a folder for DEST")
-    try:
-        entries = sorted(entry.name for entry in dest.iterdir()) if dest.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"{dest}: cannot be read ({error.strerror}); check its permissions") from error
+    entries = names_in(dest, "DEST")
     mark = dest / WORK / "claim"
     if mark.is_file() and mark.read_text() == options and MANIFEST not in entries:
         return None
@@ -51,8 +47,10 @@ def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | N
         raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
     # A run killed while it wrote its claim leaves a .work without one: nobody's.
     if (mark.is_file() or entries not in ([], [WORK])) and not overwrite:
-        what = "an unfinished run with other options" if mark.is_file() else f"something else ({entries[0]})"
-        raise InputError(f"{dest}: holds {what}; pass --overwrite or choose an empty DEST")
+        remedy = "pass --overwrite or choose an empty DEST"
+        if mark.is_file():
+            raise InputError(f"{dest}: holds an unfinished run with other options; {remedy}")
+        raise something_else(dest, entries[0], remedy)
     _clear(dest)
     write_text(mark, options)
     return None
@@ -81,15 +79,13 @@ def finish(dest: Path, manifest: Manifest) -> None:
     """The manifest is written: forget records, files no longer in the set, and halves left by kills."""
     for path in sorted(_recorded(dest) - _listed(manifest)):
         _inside(dest, path).unlink(missing_ok=True)
-    sweep(dest)
+    sweep_set(dest)
     shutil.rmtree(dest / WORK, ignore_errors=True)
 
 
-def sweep(dest: Path) -> None:
+def sweep_set(dest: Path) -> None:
     """Remove files half written by workers that were ended."""
-    for folder in ("", *FOLDERS):
-        for part in (dest / folder).glob(".*.part"):
-            part.unlink(missing_ok=True)
+    sweep(dest, *(dest / folder for folder in FOLDERS))
 
 
 def _clear(dest: Path) -> None:
@@ -97,15 +93,13 @@ def _clear(dest: Path) -> None:
     paths = _recorded(dest)
     with suppress(InputError):
         paths |= _listed(read_manifest(dest))
-    try:
+    with overwriting(dest):
         for path in sorted(paths):
             _inside(dest, path).unlink(missing_ok=True)
         (dest / MANIFEST).unlink(missing_ok=True)
         for folder in (WORK, PIXELS):
             if (dest / folder).is_dir():
                 shutil.rmtree(dest / folder)
-    except OSError as error:
-        raise StorageError(f"{dest}: cannot be overwritten ({error.strerror}); check its permissions") from error
 
 
 def _listed(manifest: Manifest) -> set[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seunet.data.manifest import FORMAT, Manifest, fingerprint, write_manifest
-from seunet.data.prepare.claim import claim, finish, finished_before, note_finished, sweep
+from seunet.data.prepare.claim import claim, finish, finished_before, note_finished, sweep_set
 from seunet.data.prepare.one_image import IGNORE_CODE, Job
 from seunet.data.prepare.plan import Plan
 from seunet.data.prepare.pool import run_jobs
@@ -67,7 +67,7 @@ def prepare(
     try:
         faults = plan.faults + _work(plan, waiting, dest, marks, records, workers or os.cpu_count() or 1, progress)
     finally:
-        sweep(dest)
+        sweep_set(dest)
     faults.sort(key=str)
     if faults and not (skip_errors and records):
         raise FaultsError(faults)

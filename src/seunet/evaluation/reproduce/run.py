@@ -27,6 +27,7 @@ from seunet.models.files import load
 from seunet.progress import Progress
 from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
+from seunet.storage.output_folder import first_difference, names_in, something_else
 from seunet.training.distributed import Processes
 from seunet.training.loop import train
 from seunet.training.observers import Observer
@@ -58,21 +59,19 @@ class _StoppedError(Exception):
 
 def claim(out: Path, protocol: Protocol) -> None:
     """Make OUT ours: new, empty, or of the same protocol, to which models and seeds may have been added."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file; choose a folder for the report")
-    mark = out / "protocol.yaml"
-    entries = sorted(entry.name for entry in out.iterdir()) if out.is_dir() else []
+    mark, entries = out / "protocol.yaml", names_in(out, "the report")
     if entries and not mark.is_file():
-        raise InputError(f"{out}: holds something else ({entries[0]}); choose a new or empty folder")
+        raise something_else(out, entries[0], "choose a new or empty folder")
     if mark.is_file():
-        before, now = yaml.safe_load(mark.read_text()), protocol.model_dump(mode="json")
+        before = yaml.safe_load(mark.read_text())
         before["way_scales"] = scales_by_way(before.get("way_scales", {}))
-        for name in now:
-            if name not in ("models", "training", "data", "questions") and before.get(name) != now[name]:
-                raise InputError(
-                    f"{out}: belongs to another protocol (its `{name}` is {before.get(name)!r}, not {now[name]!r}); "
-                    "choose another folder"
-                )
+        identity = protocol.model_dump(mode="json", exclude={"models", "training", "data", "questions"})
+        different = first_difference(identity, before)
+        if different is not None:
+            name, now, then = different
+            raise InputError(
+                f"{out}: belongs to another protocol (its `{name}` is {then!r}, not {now!r}); choose another folder"
+            )
     write_text(mark, to_yaml(protocol))
 
 
