@@ -9,7 +9,7 @@ from seunet.errors import InputError
 from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths import confidence, first_largest, softmax_in_order
-from seunet.models.device import usable_device
+from seunet.models import usable_device
 from seunet.segmentation.options import Choices
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
 from seunet.segmentation.tiling import tiles
