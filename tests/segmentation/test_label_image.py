@@ -17,10 +17,10 @@ from seunet.errors import InputError, RegionError, StorageError
 from seunet.images import ArrayImage, RgbArray
 from seunet.results import NOT_ANALYSED, Plane
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
-from seunet.segmentation.ledger import LEDGER
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.storage.ledger import LEDGER
 from tests.support.networks import calm_model, picture
 
 AS_IS = ReadingPlan(0, 1.0, 1.0, None, 1.0, "")

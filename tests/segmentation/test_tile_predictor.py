@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import seunet
+from seunet.device import usable_device
 from seunet.errors import InputError
 from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths import confidence, first_largest, softmax_in_order
-from seunet.models import usable_device
 from seunet.segmentation.options import Choices
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
 from seunet.segmentation.tiling import tiles

@@ -80,10 +80,10 @@ def evaluate(
 
     Example: seunet evaluate runs/nuclei/model prepared/monuseg -o out/nuclei --stated --estimated
     """
+    from seunet.device import usable_device
     from seunet.evaluation.run import EvaluationSettings
     from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
-    from seunet.models.device import usable_device
     from seunet.models.files import load
     from seunet.models.heads_to_use import known_fusions
     from seunet.scale.files import load_estimator

@@ -85,11 +85,13 @@ def segment(
 
     Example: seunet segment slides/ -o out
     """
-    from seunet.models.device import usable_device
+    from seunet.device import usable_device
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
     from seunet.segmentation.tile_predictor import shared_model
 
+    keep_freed_memory()
+    _use_threads(threads)
     choices = _choices(
         model=model,
         mpp=_mpp(mpp, magnification),
@@ -106,8 +108,6 @@ def segment(
         overwrite=overwrite,
         device=usable_device(device),
     )
-    keep_freed_memory()
-    _use_threads(threads)
     check_out(out)
     found = find_inputs(inputs)
     for warning in found.warnings:

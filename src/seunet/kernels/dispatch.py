@@ -17,7 +17,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
 from seunet.kernels.derivatives import check_transforms
 from seunet.maths.gaussian import half_taps, tap_slopes
-from seunet.maths.rescaling import pooling_window, upsample_to
+from seunet.maths.rescaling import upsample_to
 
 BACKENDS: Final = ("reference", "torch", "numba")
 
@@ -92,6 +92,11 @@ def jet_convolution(
     else:
         result = separable.jet_convolution(image, coefficients, taps)
     return affine_relu(result if rows is None else result[..., rows, :], affine, relu)
+
+
+def pooling_window(features: Tensor) -> tuple[int, int]:
+    """2×2, or less where the map is less: halving never goes below one pixel."""
+    return min(2, features.shape[-2]), min(2, features.shape[-1])
 
 
 def max_pool(features: Tensor) -> Tensor:

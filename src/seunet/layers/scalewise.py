@@ -9,10 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
 from seunet.errors import InputError, unknown_name
-from seunet.kernels.dispatch import batch_norm_relu, max_pool, runs_in_whole_vectors
+from seunet.kernels.dispatch import batch_norm_relu, max_pool, pooling_window, runs_in_whole_vectors
 from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import synced_batch_norm, together
-from seunet.maths.rescaling import pooling_window
 
 NORMS: Final = ("group", "shared")
 

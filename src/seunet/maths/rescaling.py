@@ -45,11 +45,6 @@ def _resize(images: Tensor, scale: float, mode: str, antialias: bool) -> Tensor:
     return interpolate(images, size=size, mode=mode, antialias=antialias)
 
 
-def pooling_window(features: Tensor) -> tuple[int, int]:
-    """2×2, or less where the map is less: halving never goes below one pixel."""
-    return min(2, features.shape[-2]), min(2, features.shape[-1])
-
-
 def upsample_to(features: Tensor, height: int, width: int) -> Tensor:
     """Bilinear × 2, then the last row or column repeated or cropped to the size of the skip connection."""
     if features.shape[3:] == (height, width):

@@ -9,7 +9,6 @@ from seunet.doors import door
 
 if TYPE_CHECKING:
     from seunet.models.card import HeadCalibration, ModelCard
-    from seunet.models.device import usable_device
     from seunet.models.files import load, model_folder, save, weights_sha256
     from seunet.models.heads_to_use import AUTO, NO_RANGE, fusion_of, known_fusions
     from seunet.models.registry import PlainConv2d, create_model, list_models, model_config

@@ -26,12 +26,12 @@ from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
 from seunet.results.ome_zarr import as_byte
-from seunet.segmentation.ledger import Ledger
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_pixels import Gap, WorkingRaster
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, TileInput
 from seunet.segmentation.tiling import Tile, cut_to
+from seunet.storage.ledger import Ledger
 
 LABELS, HEADS, PROBABILITIES = "labels.u8", "heads.u8", "probabilities-{}.u8"
 
@@ -86,6 +86,8 @@ class Labelled:
     """How many pixels each head won."""
     mean_confidence: float
     pixels_unread: int
+    skipped_px: int
+    """Working pixels that were left out as glass: neither analysed nor unreadable."""
     gaps: tuple[Gap, ...]
     """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
@@ -149,7 +151,6 @@ def _open_planes(
     names = [LABELS] + [HEADS] * settings.heads
     names += [PROBABILITIES.format(number) for number in range(network.classes)] * settings.probabilities
     if ledger.afresh:
-        ledger.forget()
         for path in [folder / LABELS, folder / HEADS, *folder.glob(PROBABILITIES.format("*"))]:
             path.unlink(missing_ok=True)
     planes = {name: stack.enter_context(Plane(folder / name, *size)) for name in names}
@@ -331,7 +332,7 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         or (0,) * (run.network.classes if key == "classes" else run.network.heads)
         for key in ("classes", "heads")
     )
-    analysed = sum(classes)
+    analysed, unread = sum(classes), sum(record["unread"] for record in records)
     return Labelled(
         folder=folder,
         size=run.raster.size,
@@ -344,7 +345,8 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         pixels_by_class=classes,
         pixels_by_head=heads,
         mean_confidence=sum(record["confidence"] for record in records) / analysed if analysed else 0.0,
-        pixels_unread=sum(record["unread"] for record in records),
+        pixels_unread=unread,
+        skipped_px=run.raster.size[0] * run.raster.size[1] - analysed - unread,
         gaps=tuple(Gap(Span(*r), Span(*c), why) for record in records for r, c, why in record["gaps"]),
         notes=(run.ledger.note,) if run.ledger.note else (),
         seconds=run.seconds,

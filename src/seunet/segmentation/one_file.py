@@ -33,11 +33,11 @@ from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.options import Choices, scale_name
-from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale, skipped_pixels
+from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
-from seunet.storage.output_folder import first_difference, held, sweep
+from seunet.storage.output_folder import first_difference, held
 
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
@@ -76,7 +76,6 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
         before = finished(folder, identity)
         if before is not None:
             return FileResult(item.name, "before", (), before["summary"])
-        sweep(folder)
         document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
         note_scale(document, scale)
         document["clock"]["seconds_by_part"]["scale"] = round(estimated - opened, 2)
@@ -156,7 +155,6 @@ def _analysed(
         strict=choices.strict,
     )
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
-    skipped = skipped_pixels(found)
     give_back_freed_memory()
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
@@ -168,7 +166,7 @@ def _analysed(
             small,
             split=choices.split,
             min_area_px=choices.min_area_px,
-            skipped_px=skipped,
+            skipped_px=found.skipped_px,
             smooth=choices.smooth,
             zipped=choices.zipped,
         )
@@ -180,5 +178,5 @@ def _analysed(
             planes = [stack.enter_context(Plane(path, *found.size)) for path in found.probabilities]
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
-    row = summary_row(folder.name, tally, frame, skipped)
+    row = summary_row(folder.name, tally, frame, found.skipped_px)
     return document_of(identity, found, tally, frame, model, network, row, seconds), found

@@ -59,7 +59,7 @@ def document_of(
         "results": {
             "objects": {name: int(tally.objects[code]) for code, name in enumerate(frame.class_names)},
             "pixels": {name: int(tally.pixels[code]) for code, name in enumerate(frame.class_names)},
-            "skipped_px": skipped_pixels(found),
+            "skipped_px": found.skipped_px,
             "not_analysed": [[*gap.rows, *gap.columns, gap.reason] for gap in found.gaps],
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
@@ -93,11 +93,6 @@ def note_scale(document: dict[str, Any], scale: KnownScale) -> None:
         "estimated_mpp": "" if found.get("mpp") is None else f"{found['mpp']:g}",
         "mpp_conflict": "" if scale.conflict is None else "yes",
     }
-
-
-def skipped_pixels(found: Labelled) -> int:
-    """Working pixels that were left out as glass: neither analysed nor unreadable."""
-    return found.size[0] * found.size[1] - sum(found.pixels_by_class) - found.pixels_unread
 
 
 def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:

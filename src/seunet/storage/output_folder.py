@@ -80,7 +80,10 @@ def locked(folder: Path, doing: str = "at work") -> int:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Make `folder` and hold it until the block or this process ends; one that is empty then is removed."""
+    """Make `folder`, hold it until the block or this process ends, and remove what a kill left half written in it.
+
+    A folder that is empty at the end is removed.
+    """
     try:
         lock = locked(folder)
     except StorageError as error:
@@ -88,6 +91,7 @@ def held(folder: Path) -> Iterator[None]:
             raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
         raise
     try:
+        sweep(folder)
         yield
     finally:
         with suppress(OSError):

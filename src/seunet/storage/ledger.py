@@ -50,7 +50,7 @@ class Ledger:
             write_text(self._path, self._kept.decode())
         self._journal = Journal(self._path)
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Remove the record, first of all that is removed: files without one count for nothing."""
         try:
             self._path.unlink(missing_ok=True)
@@ -73,6 +73,8 @@ class Ledger:
             self._journal = None
 
     def __enter__(self) -> Self:
+        if self.afresh:
+            self._forget()
         return self
 
     def __exit__(self, *_: object) -> None:
