@@ -20,7 +20,7 @@ from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from seunet.storage.ledger import LEDGER
+from seunet.storage import LEDGER
 from tests.support.networks import calm_model, picture
 
 AS_IS = ReadingPlan(0, 1.0, 1.0, None, 1.0, "")

@@ -77,8 +77,6 @@ class GaussianConv2d(nn.Module):
     def _set_bounds(self, factor: float, dtype: torch.dtype | None = None) -> None:
         """Bounds as buffers that move with the module but are not part of `state_dict`: the config defines them."""
         self.factor, self.bounds = factor, self.sigma_range.scaled(factor)
-        ends = self.bounds.midpoints if self.mode == "fixed" else self.bounds.upper
-        self._radii = [filter_radius(end, self.truncation) for end in ends]
         device = self.coefficients.device
         for name, values in (("lower", self.bounds.lower), ("upper", self.bounds.upper)):
             # By way of the default type, as if `.to(dtype)` had followed.
@@ -137,9 +135,11 @@ class GaussianConv2d(nn.Module):
         Constrained σ have the radius of their interval's upper end: it never changes in training, so the loss has no
         jumps, and for the paper's intervals it is eq. 7 to the letter.
         """
-        if self.mode in ("constrained", "fixed"):
-            return self._radii
-        return [filter_radius(value, self.truncation) for value in sigma.tolist()]
+        if self.mode == "constrained":
+            largest = self.bounds.upper
+        else:
+            largest = self.bounds.midpoints if self.mode == "fixed" else tuple(sigma.tolist())
+        return [filter_radius(value, self.truncation) for value in largest]
 
     def forward(
         self, features: Tensor, affine: Tensor | None = None, relu: bool = False, rows: slice | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seunet.storage.atomic import atomic_folder, atomic_path, write_bytes, write_text
     from seunet.storage.files import read_limited, sha256
     from seunet.storage.jsonl import Journal, rounded, rows
+    from seunet.storage.ledger import LEDGER
     from seunet.storage.sandbox import Child
 else:
     __getattr__, __dir__ = door(__name__)
