@@ -73,8 +73,10 @@ def one_line(ran: Ran, code: int) -> str:
 def test_a_run_says_where_its_model_is_and_shows_its_scores(config: Path, tmp_path: Path) -> None:
     ran = seunet("train", config, "-o", tmp_path / "run")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("finished 12 steps, best validation IoU 0.")
-    assert ran.out.endswith(f": {tmp_path / 'run' / 'model'}\n")
+    rule, *_, outcome = ran.out.splitlines()
+    assert rule == "learns from 4 images of 4 patients; held out: 2 images of 2 patients (one of every 3 patients)"
+    assert outcome.startswith("finished 12 steps, best validation IoU 0.")
+    assert outcome.endswith(f": {tmp_path / 'run' / 'model'}")
     lines = ran.err.splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith("epoch")] == ["epoch 1", "epoch 2", "epoch 3"]
     assert any(line.startswith("[12/12] loss ") for line in lines)

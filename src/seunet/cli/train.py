@@ -79,6 +79,7 @@ def train(
                 overwrite=overwrite,
                 observers=observers,
                 stop_wanted=lambda: stop.received is not None,
+                say=print,
             )
     if processes.lead:
         _print_outcome(outcome, out)

@@ -10,6 +10,7 @@ from seunet.doors import door
 
 if TYPE_CHECKING:
     from seunet.data.augment import FLIPS_AND_SHIFT, Augmentation, draw, epoch_order, octaves_outside, stain_table
+    from seunet.data.holding_out import HeldOut, hold_out
     from seunet.data.manifest import SPLITS, Manifest, read_manifest, summary_lines, write_manifest
     from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
     from seunet.data.verification import verify

@@ -54,7 +54,7 @@ class DataSection(_Section):
 
     root: Path
     hold_out_every: int | None = Field(default=5, ge=2)
-    """Every n-th training image in order of name is held out; null uses the set's own split `validation`."""
+    """All images of every n-th training patient, where the set has no split `validation`; null asks for that split."""
     hold_out: tuple[str, ...] | None = None
     """The held-out images by name, instead; none for an empty list: then the last weights are kept as the best."""
     augmentation: AugmentationSection = AugmentationSection()

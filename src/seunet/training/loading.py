@@ -10,9 +10,10 @@ import torch
 from torch.utils.data import DataLoader, Sampler
 
 from seunet.data.augment import epoch_order
-from seunet.data.manifest import Manifest, read_manifest
+from seunet.data.holding_out import hold_out
+from seunet.data.manifest import read_manifest
 from seunet.data.windows import WindowDataset
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError
 from seunet.training.config import DataSection, RecipeSection
 from seunet.training.distributed import Processes
 from seunet.training.trainer import collate
@@ -29,49 +30,27 @@ class Sources:
         foreign_share: float = 0.0,
     ) -> None:
         self.manifest = read_manifest(section.root)
-        self.held_out = held_out_images(section, self.manifest)
-        names = [image.name for image in self.manifest.images if image.split == "train"]
-        learnt_from = [name for name in names if name not in self.held_out]
-        if not learnt_from:
-            raise InputError(f"{section.root}: no training images are left beside the {len(self.held_out)} held out")
+        self.held_out = hold_out(self.manifest, section.root, section.hold_out, section.hold_out_every)
         augmentation = section.augmentation.augmentation()
         self.training = WindowDataset(
             section.root,
             "train",
             augmentation=augmentation,
             seed=seed,
-            images=learnt_from,
+            images=[image.name for image in self.held_out.learnt_from],
             scale_bands=scale_bands,
             foreign_share=foreign_share,
         )
         self.validation = (
-            WindowDataset(section.root, ("train", "validation"), images=self.held_out) if self.held_out else None
+            WindowDataset(section.root, ("train", "validation"), images=self.held_out.names)
+            if self.held_out.images
+            else None
         )
 
     @property
     def data_hash(self) -> str:
         """Of everything the set holds: sources, options, pixels, windows."""
         return self.manifest.content_hash()
-
-
-def held_out_images(section: DataSection, manifest: Manifest) -> list[str]:
-    """The names of the images that choose the weights and are never learnt from."""
-    names = sorted(image.name for image in manifest.images if image.split == "train")
-    if section.hold_out is not None:
-        for name in section.hold_out:
-            if name not in names:
-                raise unknown_name("image in `data.hold_out`", name, names)
-        chosen = list(section.hold_out)
-    elif section.hold_out_every is not None:
-        chosen = names[:: section.hold_out_every]
-    else:
-        chosen = [image.name for image in manifest.images if image.split == "validation"]
-    if not chosen and section.hold_out is None:
-        raise InputError(
-            f"{section.root}: has no split `validation`; set `data.hold_out_every` or `data.hold_out` ([] for "
-            "none), or prepare the set with --validation"
-        )
-    return chosen
 
 
 class ShareSampler(Sampler[list[tuple[int, ...]]]):

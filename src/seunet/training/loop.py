@@ -44,11 +44,15 @@ def train(
     observers: tuple[Observer, ...] = (),
     stop_wanted: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
+    say: Callable[[str], object] = lambda _line: None,
 ) -> TrainingOutcome:
-    """Train what `config` says into `folder`, from the start or from its last checkpoint."""
+    """Train what `config` says into `folder`, from the start or from its last checkpoint.
+
+    `say` is told, in lines for people, what was decided and what looks wrong.
+    """
     place, run = RunFolder(folder), None
     try:
-        run = Run(config, place, processes, resume, overwrite, observers, clock)
+        run = Run(config, place, processes, resume, overwrite, observers, clock, say)
         return run.until_done(stop_wanted)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
@@ -134,8 +138,10 @@ class Run:
         overwrite: bool,
         observers: tuple[Observer, ...],
         clock: Callable[[], float],
+        say: Callable[[str], object],
     ) -> None:
         self.config, self.folder, self.processes = config, folder, processes
+        self._say = say if processes.lead else lambda _line: None
         self.observers = observers if processes.lead else ()
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
@@ -144,13 +150,13 @@ class Run:
         self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
         self.total_steps = self.steps_per_epoch * config.recipe.epochs
         _claim(folder, processes, resume, overwrite)
-        data_hash = self.sources.data_hash
-        self.progress = restore(kept_before(folder, config, data_hash), self.trainer) if resume else Progress()
+        self.progress = restore(kept_before(folder, config, self.sources), self.trainer) if resume else Progress()
         self.meter = Meter(clock, processes.device)
         self._clock, self._last_checkpoint = clock, clock()
         self.keeper = (
-            Keeper(folder, config, data_hash, self.trainer, self.progress, self.meter) if processes.lead else None
+            Keeper(folder, config, self.sources, self.trainer, self.progress, self.meter) if processes.lead else None
         )
+        self._say(str(self.sources.held_out))
         self.sources.training.preload()
 
     def until_done(self, stop_wanted: Callable[[], bool]) -> TrainingOutcome:

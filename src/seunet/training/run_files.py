@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from seunet.data.holding_out import every_nth_image
 from seunet.errors import InputError
 from seunet.models.seunet import SEUNet
 from seunet.settings import to_yaml
@@ -15,6 +16,7 @@ from seunet.storage.atomic import write_text
 from seunet.storage.jsonl import Journal, rounded
 from seunet.training import checkpoint as files
 from seunet.training.config import TrainingConfig, learning_fields
+from seunet.training.loading import Sources
 from seunet.training.new_model import export_model, model_facts
 from seunet.training.observers import Meter, StepReport
 from seunet.training.run_folder import RunFolder
@@ -33,7 +35,7 @@ class Progress:
     """Of the last validations, as many as decide together."""
 
 
-def kept_before(folder: RunFolder, config: TrainingConfig, data_hash: str) -> files.Checkpoint:
+def kept_before(folder: RunFolder, config: TrainingConfig, sources: Sources) -> files.Checkpoint:
     """The last checkpoint of a run, if it is of this config and this data."""
     kept = files.read_checkpoint(folder.last)
     before, now = kept.facts["config"], learning_fields(config)
@@ -43,10 +45,18 @@ def kept_before(folder: RunFolder, config: TrainingConfig, data_hash: str) -> fi
                 f"{folder.root}: `{name}` is {now.get(name, 'left out')}, the run was started with "
                 f"{before.get(name, 'it left out')}; resume with the same config or start another run"
             )
-    if kept.facts["data"] != data_hash:
+    if kept.facts["data"] != sources.data_hash:
         raise InputError(
             f"{folder.root}: the set in {config.data.root} is not the one the run was started with; "
             "prepare that one again or start another run"
+        )
+    held_out = kept.facts.get(
+        "held_out", every_nth_image(sources.manifest, config.data.hold_out, config.data.hold_out_every)
+    )
+    if set(held_out) != set(sources.held_out.names):
+        raise InputError(
+            f"{folder.root}: the run held out {', '.join(held_out)}; by this release's rule "
+            f"({sources.held_out.rule}) {', '.join(sources.held_out.names)} are held out; start another run"
         )
     return kept
 
@@ -70,7 +80,7 @@ class Keeper:
         self,
         folder: RunFolder,
         config: TrainingConfig,
-        data_hash: str,
+        sources: Sources,
         trainer: Trainer,
         progress: Progress,
         meter: Meter,
@@ -78,7 +88,8 @@ class Keeper:
         self._folder, self._trainer, self._progress, self._meter = folder, trainer, progress, meter
         self._identity = {
             "config": learning_fields(config),
-            "data": data_hash,
+            "data": sources.data_hash,
+            "held_out": sources.held_out.names,
             "model": model_facts(trainer.model),
         }
         write_text(folder.config, to_yaml(config))
