@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,23 @@ def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
     assert ran.code == 2
     assert ran.err.startswith("seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet,")
+
+
+def test_what_is_measured_is_kept_without_its_weights_and_its_data_but_not_for_another_training(
+    protocol_file: Path, tmp_path: Path
+) -> None:
+    out, only = tmp_path / "report", ("cnn",)
+    reproduce(read_protocol(protocol_file), out, ALONE, only=only)
+    run = out / "runs" / "cnn-seed0"
+    shutil.rmtree(run / "model")
+    for weights in run.glob("*.safetensors"):
+        weights.unlink()
+    elsewhere = read_protocol(protocol_file, ("data=gone",))
+    kept = reproduce(elsewhere, out, ALONE, only=only)
+    assert not isinstance(kept, Interrupted)
+    assert kept[0].evaluation["scores"]
+    with pytest.raises(InputError, match=r"cnn-seed0: `recipe.batch` is 1, the run was started with 4"):
+        reproduce(elsewhere, out, ALONE, only=only, training_overrides=("recipe.batch=1",))
 
 
 def test_a_report_and_a_protocol_of_before_are_gone_on_with(

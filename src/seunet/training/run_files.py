@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
 from seunet.storage.jsonl import Journal, rounded
 from seunet.training import checkpoint as files
-from seunet.training.config import TrainingConfig, learning_fields
+from seunet.training.config import TrainingConfig, learning_fields, read_config
 from seunet.training.loading import Sources
 from seunet.training.new_model import export_model, model_facts
 from seunet.training.observers import Meter, StepReport
@@ -38,13 +39,7 @@ class Progress:
 def kept_before(folder: RunFolder, config: TrainingConfig, sources: Sources) -> files.Checkpoint:
     """The last checkpoint of a run, if it is of this config and this data."""
     kept = files.read_checkpoint(folder.last)
-    before, now = kept.facts["config"], learning_fields(config)
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            raise InputError(
-                f"{folder.root}: `{name}` is {now.get(name, 'left out')}, the run was started with "
-                f"{before.get(name, 'it left out')}; resume with the same config or start another run"
-            )
+    _check_same_fields(folder, kept.facts["config"], config)
     if kept.facts["data"] != sources.data_hash:
         raise InputError(
             f"{folder.root}: the set in {config.data.root} is not the one the run was started with; "
@@ -59,6 +54,21 @@ def kept_before(folder: RunFolder, config: TrainingConfig, sources: Sources) -> 
             f"({sources.held_out.rule}) {', '.join(sources.held_out.names)} are held out; start another run"
         )
     return kept
+
+
+def check_same_config(folder: RunFolder, config: TrainingConfig) -> None:
+    """Refuse a run whose written config would have learnt something else."""
+    _check_same_fields(folder, learning_fields(read_config(folder.config)), config)
+
+
+def _check_same_fields(folder: RunFolder, before: Mapping[str, str], config: TrainingConfig) -> None:
+    now = learning_fields(config)
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            raise InputError(
+                f"{folder.root}: `{name}` is {now.get(name, 'left out')}, the run was started with "
+                f"{before.get(name, 'it left out')}; resume with the same config or start another run"
+            )
 
 
 def restore(kept: files.Checkpoint, trainer: Trainer) -> Progress:

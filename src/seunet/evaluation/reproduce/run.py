@@ -31,6 +31,7 @@ from seunet.storage.output_folder import first_difference, names_in, something_e
 from seunet.training.distributed import Processes
 from seunet.training.loop import train
 from seunet.training.observers import Observer
+from seunet.training.run_files import check_same_config
 from seunet.training.run_folder import RunFolder
 
 Announce = Callable[[str], None]
@@ -90,12 +91,18 @@ def reproduce(
     """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
     todo = chosen_jobs(protocol, only, training_overrides)
     check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
-    check_windows(protocol)
+    done = [_is_job_measured(protocol, job, out) for job in todo]
+    if not all(done):
+        check_windows(protocol)
     claim(out, protocol)
     measured = []
     for place, job in enumerate(todo, start=1):
         announce(f"[{place}/{len(todo)}] {job.entry.name}, seed {job.seed}")
         run = RunFolder(out / "runs" / job.folder_name)
+        if done[place - 1]:  # its weights may be gone
+            check_same_config(run, job.config)
+            measured.append(_read_job(protocol, job, out))
+            continue
         with watching(run.root) as observers:
             outcome = train(
                 job.config,
@@ -146,30 +153,30 @@ def check_windows(protocol: Protocol) -> None:
 
 def is_measured(protocol: Protocol, out: Path) -> bool:
     """Whether nothing is missing in OUT."""
-    for job in jobs(protocol):
-        folder = out / "measured" / job.folder_name
-        reports = [folder / f"{kind}.json" for kind in (REPORTS if job.entry.equivariance else REPORTS[:1])]
-        reports += [_windows_folder(folder, size) / "evaluation.json" for size in protocol.window_sizes_px]
-        if not all(report.is_file() for report in reports):
-            return False
-    return True
+    return all(_is_job_measured(protocol, job, out) for job in jobs(protocol))
+
+
+def _is_job_measured(protocol: Protocol, job: Experiment, out: Path) -> bool:
+    folder = out / "measured" / job.folder_name
+    reports = [folder / f"{kind}.json" for kind in (REPORTS if job.entry.equivariance else REPORTS[:1])]
+    reports += [_windows_folder(folder, size) / "evaluation.json" for size in protocol.window_sizes_px]
+    return all(report.is_file() for report in reports)
 
 
 def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
     """What `reproduce` left in OUT, read again: reports are made from it alone."""
-    return [
-        Measured(
-            job,
-            RunFolder(out / "runs" / job.folder_name),
-            read_report(out / "measured" / job.folder_name / "evaluation.json", "evaluation"),
-            _equivariance_report(out / "measured" / job.folder_name, job),
-            {
-                size: read_report(_windows_folder(out / "measured" / job.folder_name, size) / "evaluation.json")
-                for size in protocol.window_sizes_px
-            },
-        )
-        for job in jobs(protocol)
-    ]
+    return [_read_job(protocol, job, out) for job in jobs(protocol)]
+
+
+def _read_job(protocol: Protocol, job: Experiment, out: Path) -> Measured:
+    folder = out / "measured" / job.folder_name
+    return Measured(
+        job,
+        RunFolder(out / "runs" / job.folder_name),
+        read_report(folder / "evaluation.json", "evaluation"),
+        _equivariance_report(folder, job),
+        {size: read_report(_windows_folder(folder, size) / "evaluation.json") for size in protocol.window_sizes_px},
+    )
 
 
 def _equivariance_report(folder: Path, job: Experiment) -> dict[str, Any] | None:
