@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
-from numba import types
 from torch import Tensor
 
 from seunet.kernels import batch_norm_loops as channels
@@ -16,24 +12,23 @@ from seunet.kernels import threads as team
 from seunet.kernels.derivatives import once_differentiable
 
 
-@cache
-def _worker(dtype: torch.dtype) -> Callable[[int], None]:
-    return team.c_function(channels.make_channel_worker(types.float32 if dtype == torch.float32 else types.float64))
-
-
 def _run(
     maps: Tensor, result: Tensor, table: Tensor, gradient: Tensor | None = None, target: Tensor | None = None
 ) -> None:
-    job = np.zeros(channels.CHANNELS_LENGTH, dtype=np.intp)
-    batch, count = maps.shape[:2]
-    job[channels.CHANNELS_COUNT], job[channels.CHANNELS_BATCH] = count, batch
-    job[channels.CHANNELS_PIXELS] = maps.shape[2] * maps.shape[3]
-    job[channels.CHANNELS_BACKWARD] = gradient is not None
-    job[channels.CHANNELS_MAPS], job[channels.CHANNELS_RESULT] = maps.data_ptr(), result.data_ptr()
-    job[channels.CHANNELS_GRADIENT] = 0 if gradient is None else gradient.data_ptr()
-    job[channels.CHANNELS_TARGET] = 0 if target is None else target.data_ptr()
-    job[channels.CHANNELS_TABLE] = table.data_ptr()
-    team.run(_worker(maps.dtype), job.ctypes.data, min(team.team_size(), count))
+    batch, count, height, width = maps.shape
+    job = {
+        channels.CHANNELS_COUNT: count,
+        channels.CHANNELS_BATCH: batch,
+        channels.CHANNELS_PIXELS: height * width,
+        channels.CHANNELS_BACKWARD: gradient is not None,
+        channels.CHANNELS_MAPS: maps.data_ptr(),
+        channels.CHANNELS_RESULT: result.data_ptr(),
+        channels.CHANNELS_GRADIENT: 0 if gradient is None else gradient.data_ptr(),
+        channels.CHANNELS_TARGET: 0 if target is None else target.data_ptr(),
+        channels.CHANNELS_TABLE: table.data_ptr(),
+    }
+    function = team.worker(channels.make_channel_worker, maps.dtype)
+    team.run_job(function, job, channels.CHANNELS_LENGTH, min(team.team_size(), count))
 
 
 class NormRelu(torch.autograd.Function):

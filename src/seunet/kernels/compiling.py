@@ -1,16 +1,20 @@
-"""Plain loops, compiled by Numba and kept on disk; what they were compiled from; and room for their buffers."""
+"""What Numba compiles and keeps on disk, what it was compiled from, and room for the buffers of the loops."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numba
 import numpy as np
+from numba import types
 
 COMPILED_FILES: Final = (
+    "compiling.py",
     "simd.py",
     "filter_loops.py",
     "strip_loops.py",
@@ -21,21 +25,32 @@ COMPILED_FILES: Final = (
 
 VECTOR_BYTES: Final = 64
 
+_JOB: Final = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
 _scratch = threading.local()
 
 
 def compiled(function: Any) -> Any:
-    """`function` compiled on first use; kept on disk, or in memory only where no folder can be written.
+    """A plain loop, compiled on first use.
 
     To see whether what it has on disk is out of date, Numba looks only at the file of `function`: what it calls must
     stand in the same file.
     """
+    return _kept(partial(numba.njit, nogil=True, error_model="numpy"), function)
+
+
+def worker_function(function: Any) -> Any:
+    """`function(job)` compiled for C at once; it must close over `source_digest()`."""
+    return _kept(partial(numba.cfunc, _JOB), function)
+
+
+def _kept(compiler: Callable[..., Any], function: Any) -> Any:
+    """Compiled and kept on disk, or in memory only where no folder can be written."""
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        return compiler(cache=True)(function)
     except RuntimeError as error:
         if "cannot cache function" not in str(error):
             raise
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return compiler()(function)
 
 
 def source_digest() -> int:

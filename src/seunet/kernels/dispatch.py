@@ -127,7 +127,7 @@ def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) 
 
 
 def runs_in_whole_vectors(features: Tensor) -> bool:
-    """Whether the loops that need whole vectors (`kernels.planes`, `kernels.channels`) are for this map."""
+    """Whether the loops that need whole vectors (pooling, upsampling, batch norm) are for this map."""
     return chosen_backend(features) == "numba" and features.dtype in (torch.float32, torch.float64)
 
 

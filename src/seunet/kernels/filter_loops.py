@@ -5,10 +5,10 @@ Everything here works on pointers to buffers of one thread that fit its cache, i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba import types
 
 from seunet.kernels.simd import (
     add,
@@ -24,20 +24,10 @@ from seunet.kernels.simd import (
 )
 
 jit = numba.njit(nogil=True, error_model="numpy")
-"""No GIL: a team of threads runs these.  Not cached one by one: `tasks.make_worker` keeps the whole on disk."""
+"""No GIL: a team of threads runs these.  Not kept on disk one by one: the worker that calls them is."""
 
-
-_JOB = types.void(types.CPointer(types.intp))
-
-
-def worker_function(function: Any) -> Any:
-    """Compile `function(job)` for C and keep the result on disk, or in memory only where no folder can be written."""
-    try:
-        return numba.cfunc(_JOB, cache=True)(function)
-    except RuntimeError as error:
-        if "cannot cache function" not in str(error):
-            raise
-        return numba.cfunc(_JOB)(function)
+UNROLLED = 9
+"""The largest radius with a loop of its own: the paper's σ give radii 1 … 9."""
 
 
 @jit
@@ -63,16 +53,7 @@ def _make_even(radius_constant: int) -> Any:
 def _make_pair(radius_constant: int) -> Any:
     @jit
     def pair(
-        radius: int,
-        source: Any,
-        at: int,
-        step: int,
-        taps: Any,
-        odd: int,
-        target: Any,
-        to: int,
-        apart: int,
-        count: int,
+        radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
     ) -> None:
         reach = radius_constant if radius_constant > 0 else radius
         for c in range(0, count, lane_count(source)):
@@ -90,72 +71,34 @@ def _make_pair(radius_constant: int) -> Any:
     return pair
 
 
-# One body per radius lets LLVM unroll the taps and keep the sums in registers; the paper's σ give radii 1 … 9.
-_even_any, _even_1, _even_2, _even_3, _even_4, _even_5, _even_6, _even_7, _even_8, _even_9 = map(_make_even, range(10))
-_pair_any, _pair_1, _pair_2, _pair_3, _pair_4, _pair_5, _pair_6, _pair_7, _pair_8, _pair_9 = map(_make_pair, range(10))
+def _by_radius(make: Callable[[int], Any]) -> Any:
+    """One function of (radius, …) that calls `make(radius)` for the radii up to `UNROLLED`, `make(0)` for others.
 
-
-@jit
-def filter_even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:
-    """target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
-    if radius == 1:
-        _even_1(radius, source, at, step, taps, target, to, count)
-    elif radius == 2:
-        _even_2(radius, source, at, step, taps, target, to, count)
-    elif radius == 3:
-        _even_3(radius, source, at, step, taps, target, to, count)
-    elif radius == 4:
-        _even_4(radius, source, at, step, taps, target, to, count)
-    elif radius == 5:
-        _even_5(radius, source, at, step, taps, target, to, count)
-    elif radius == 6:
-        _even_6(radius, source, at, step, taps, target, to, count)
-    elif radius == 7:
-        _even_7(radius, source, at, step, taps, target, to, count)
-    elif radius == 8:
-        _even_8(radius, source, at, step, taps, target, to, count)
-    elif radius == 9:
-        _even_9(radius, source, at, step, taps, target, to, count)
-    else:
-        _even_any(radius, source, at, step, taps, target, to, count)
-
-
-@jit
-def filter_pair(
-    radius: int,
-    source: Any,
-    at: int,
-    step: int,
-    taps: Any,
-    odd: int,
-    target: Any,
-    to: int,
-    apart: int,
-    count: int,
-) -> None:
-    """The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`,
-    Σ_{t ≥ 1} taps[odd + t]·(f(c − t) − f(c + t)), into target[to + apart + c]: one reading of the source for both.
+    One body per radius lets LLVM unroll the taps and keep the sums in registers.
     """
-    if radius == 1:
-        _pair_1(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 2:
-        _pair_2(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 3:
-        _pair_3(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 4:
-        _pair_4(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 5:
-        _pair_5(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 6:
-        _pair_6(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 7:
-        _pair_7(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 8:
-        _pair_8(radius, source, at, step, taps, odd, target, to, apart, count)
-    elif radius == 9:
-        _pair_9(radius, source, at, step, taps, odd, target, to, apart, count)
-    else:
-        _pair_any(radius, source, at, step, taps, odd, target, to, apart, count)
+    chosen = make(0)
+    for radius in range(UNROLLED, 0, -1):
+        chosen = _either(radius, make(radius), chosen)
+    return chosen
+
+
+def _either(known: int, unrolled: Any, otherwise: Any) -> Any:
+    @jit
+    def choose(radius: int, *where: Any) -> None:
+        if radius == known:
+            unrolled(radius, *where)
+        else:
+            otherwise(radius, *where)
+
+    return choose
+
+
+filter_even = _by_radius(_make_even)
+"""target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
+
+filter_pair = _by_radius(_make_pair)
+"""The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`, Σ_{t ≥ 1} taps[odd + t]·(f(c − t) −
+f(c + t)), into target[to + apart + c]: one reading of the source for both."""
 
 
 @jit
@@ -174,14 +117,7 @@ def filter_orders(
 
 @jit
 def mix(
-    matrix: Any,
-    width: int,
-    depth: int,
-    source: Any,
-    source_stride: int,
-    count: int,
-    target: Any,
-    target_stride: int,
+    matrix: Any, width: int, depth: int, source: Any, source_stride: int, count: int, target: Any, target_stride: int
 ) -> None:
     """target[m, n] = Σ_k matrix[k, m] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors).
 
@@ -192,28 +128,17 @@ def mix(
     while n + 2 * lanes <= count:
         for m in range(0, width, 4):
             first, second = load(source, n), load(source, n + lanes)
-            a0, a1, a2, a3 = (
-                splat(matrix[m]),
-                splat(matrix[m + 1]),
-                splat(matrix[m + 2]),
-                splat(matrix[m + 3]),
-            )
+            a0, a1 = splat(matrix[m]), splat(matrix[m + 1])
+            a2, a3 = splat(matrix[m + 2]), splat(matrix[m + 3])
             s00, s01 = multiply(a0, first), multiply(a0, second)
             s10, s11 = multiply(a1, first), multiply(a1, second)
             s20, s21 = multiply(a2, first), multiply(a2, second)
             s30, s31 = multiply(a3, first), multiply(a3, second)
             for k in range(1, depth):
-                first, second = (
-                    load(source, k * source_stride + n),
-                    load(source, k * source_stride + n + lanes),
-                )
-                row = k * width + m
-                a0, a1, a2, a3 = (
-                    splat(matrix[row]),
-                    splat(matrix[row + 1]),
-                    splat(matrix[row + 2]),
-                    splat(matrix[row + 3]),
-                )
+                row, at = k * width + m, k * source_stride + n
+                first, second = load(source, at), load(source, at + lanes)
+                a0, a1 = splat(matrix[row]), splat(matrix[row + 1])
+                a2, a3 = splat(matrix[row + 2]), splat(matrix[row + 3])
                 s00, s01 = fused_multiply_add(a0, first, s00), fused_multiply_add(a0, second, s01)
                 s10, s11 = fused_multiply_add(a1, first, s10), fused_multiply_add(a1, second, s11)
                 s20, s21 = fused_multiply_add(a2, first, s20), fused_multiply_add(a2, second, s21)
@@ -238,14 +163,7 @@ def mix(
 
 @jit
 def gram(
-    left: Any,
-    left_rows: int,
-    left_stride: int,
-    right: Any,
-    right_rows: int,
-    right_stride: int,
-    count: int,
-    target: Any,
+    left: Any, left_rows: int, left_stride: int, right: Any, right_rows: int, right_stride: int, count: int, target: Any
 ) -> None:
     """target[i, j] += Σ_n left[i, n] · right[j, n];  left_rows a multiple of 4, right_rows of 2."""
     lanes = lane_count(left)
@@ -259,12 +177,8 @@ def gram(
             s20, s21, s30, s31 = multiply(y2, x0), multiply(y2, x1), multiply(y3, x0), multiply(y3, x1)
             for n in range(lanes, count, lanes):
                 x0, x1 = load(right, r0 + n), load(right, r1 + n)
-                y0, y1, y2, y3 = (
-                    load(left, l0 + n),
-                    load(left, l1 + n),
-                    load(left, l2 + n),
-                    load(left, l3 + n),
-                )
+                y0, y1 = load(left, l0 + n), load(left, l1 + n)
+                y2, y3 = load(left, l2 + n), load(left, l3 + n)
                 s00, s01 = fused_multiply_add(y0, x0, s00), fused_multiply_add(y0, x1, s01)
                 s10, s11 = fused_multiply_add(y1, x0, s10), fused_multiply_add(y1, x1, s11)
                 s20, s21 = fused_multiply_add(y2, x0, s20), fused_multiply_add(y2, x1, s21)

@@ -1,21 +1,19 @@
-"""The CPU path: the fused loops of `tasks.py` as one differentiable function of image, coefficients and σ."""
+"""The CPU path: the fused loops of `jet_loops.py` as one differentiable function of image, coefficients and σ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numba import types
 from torch import Tensor
 
 from seunet.kernels import jet_loops as tasks
 from seunet.kernels import threads as team
 from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
+from seunet.maths.jet import jet_orders, jet_size
 
 _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""
@@ -44,14 +42,7 @@ class Filters:
 
     @property
     def basis(self) -> int:
-        return (self.order + 1) * (self.order + 2) // 2
-
-
-@cache
-def _worker(dtype: torch.dtype, backward: bool) -> Callable[[int], None]:
-    """The compiled worker as a C function; the first call compiles it or reads it from the cache on disk."""
-    kind = types.float32 if dtype == torch.float32 else types.float64
-    return team.c_function(tasks.make_worker(kind, backward))
+        return jet_size(self.order)
 
 
 def _strip_rows(height: int, row_floats: int, dtype: torch.dtype) -> int:
@@ -69,13 +60,9 @@ def _run(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch.dt
         return
     workers = min(team.team_size(), job[tasks.JOB_TASKS])
     floats = round_up(floats, VECTOR_BYTES // dtype.itemsize)
-    vector = np.zeros(tasks.JOB_LENGTH + len(radii), dtype=np.intp)
-    vector[tasks.JOB_LENGTH :] = radii
-    for place, value in job.items():
-        vector[place] = value
-    vector[tasks.JOB_SCRATCH] = scratch_address(workers * floats * dtype.itemsize)
-    vector[tasks.JOB_SCRATCH_FLOATS] = floats
-    team.run(_worker(dtype, backward), vector.ctypes.data, workers)
+    scratch = scratch_address(workers * floats * dtype.itemsize)
+    job |= {tasks.JOB_SCRATCH: scratch, tasks.JOB_SCRATCH_FLOATS: floats}
+    team.run_job(team.worker(tasks.make_worker, dtype, backward), job, tasks.JOB_LENGTH, workers, radii)
 
 
 def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands: int) -> dict[int, int]:
@@ -150,13 +137,11 @@ def _padded_matrix(matrix: Tensor) -> Tensor:
 
 def _signs(filters: Filters, like: Tensor) -> Tensor:
     """(−1)^(i+j) over the jet: the adjoint of an odd derivative is its negative."""
-    orders = filters.order + 1
-    signs = [(-1.0) ** (i + j) for i in range(orders) for j in range(orders - i)]
+    signs = [(-1.0) ** (i + j) for i, j in jet_orders(filters.order)]
     return torch.tensor(signs, dtype=like.dtype, device=like.device).view(-1, 1, 1)
 
 
-@dataclass(frozen=True)
-class Gradients:
+class Gradients(NamedTuple):
     """∂L/∂image, ∂L/∂coefficients and ∂L/∂σ; None where it was not asked for."""
 
     image: Tensor | None
@@ -233,5 +218,4 @@ class FusedJetConvolution(torch.autograd.Function):
         wants = tuple(ctx.needs_input_grad[:3])
         slopes = ctx.slopes().to(taps.dtype).contiguous() if wants[2] else None
         filters = Filters(taps, ctx.radii, slopes)
-        found = gradients(image, filters, coefficients, gradient.contiguous(), wants)
-        return found.image, found.coefficients, found.sigma, None, None, None
+        return *gradients(image, filters, coefficients, gradient.contiguous(), wants), None, None, None

@@ -4,8 +4,8 @@ For each channel the new rows are filtered horizontally and vertically into the 
 product mixes the jets of all channels into the outputs.  The jets, three times larger than the image for first
 derivatives, never reach main memory.
 
-What a task needs is handed over as one vector of integers (`fused.py` writes it, `JOB_*` are the places in it, the
-radii follow), so that a C function of one argument can run it on any team of threads.
+What a task needs is handed over as one vector of integers (`jet.py` writes it, `JOB_*` are the places in it, the radii
+follow), so that a C function of one argument can run it on any team of threads.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling import source_digest
-from seunet.kernels.filter_loops import gram, jit, mix, worker_function
+from seunet.kernels.compiling import source_digest, worker_function
+from seunet.kernels.filter_loops import gram, jit, mix
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.strip_loops import (
     Block,

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
-from numba import types
 from torch import Tensor
 
 from seunet.kernels import pooling_loops as planes
 from seunet.kernels import threads as team
 from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
-
-
-@cache
-def _worker(dtype: torch.dtype) -> Callable[[int], None]:
-    kind = types.float32 if dtype == torch.float32 else types.float64
-    return team.c_function(planes.make_plane_worker(kind))
 
 
 def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, large_group: int, at: int = 0) -> None:
@@ -35,24 +25,22 @@ def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, la
     floats = 6 * round_up(max(large.shape[4], 2 * small.shape[4]) + 4, 4 * VECTOR_BYTES // dtype.itemsize)
     skipped = at * large.shape[3] * large.shape[4] * dtype.itemsize
     of_large = kind in (planes.POOL_GRADIENT, planes.UPSAMPLE)
-    job = np.zeros(planes.PLANES_LENGTH, dtype=np.intp)
-    for place, value in (
-        (planes.PLANES_COUNT, count),
-        (planes.PLANES_KIND, kind),
-        (planes.PLANES_SMALL, small.data_ptr()),
-        (planes.PLANES_LARGE, large.data_ptr() + skipped),
-        (planes.PLANES_RESULT, result.data_ptr() + (skipped if of_large else 0)),
-        (planes.PLANES_SMALL_HEIGHT, small.shape[3]),
-        (planes.PLANES_SMALL_WIDTH, small.shape[4]),
-        (planes.PLANES_LARGE_HEIGHT, large.shape[3]),
-        (planes.PLANES_LARGE_WIDTH, large.shape[4]),
-        (planes.PLANES_GROUP, group),
-        (planes.PLANES_LARGE_GROUP, large_group),
-        (planes.PLANES_SCRATCH, scratch_address(workers * floats * dtype.itemsize)),
-        (planes.PLANES_SCRATCH_FLOATS, floats),
-    ):
-        job[place] = value
-    team.run(_worker(dtype), job.ctypes.data, workers)
+    job = {
+        planes.PLANES_COUNT: count,
+        planes.PLANES_KIND: kind,
+        planes.PLANES_SMALL: small.data_ptr(),
+        planes.PLANES_LARGE: large.data_ptr() + skipped,
+        planes.PLANES_RESULT: result.data_ptr() + (skipped if of_large else 0),
+        planes.PLANES_SMALL_HEIGHT: small.shape[3],
+        planes.PLANES_SMALL_WIDTH: small.shape[4],
+        planes.PLANES_LARGE_HEIGHT: large.shape[3],
+        planes.PLANES_LARGE_WIDTH: large.shape[4],
+        planes.PLANES_GROUP: group,
+        planes.PLANES_LARGE_GROUP: large_group,
+        planes.PLANES_SCRATCH: scratch_address(workers * floats * dtype.itemsize),
+        planes.PLANES_SCRATCH_FLOATS: floats,
+    }
+    team.run_job(team.worker(planes.make_plane_worker, dtype), job, planes.PLANES_LENGTH, workers)
 
 
 class MaxPool(torch.autograd.Function):

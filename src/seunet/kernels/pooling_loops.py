@@ -10,8 +10,8 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling import source_digest
-from seunet.kernels.filter_loops import jit, vector_of, worker_function
+from seunet.kernels.compiling import source_digest, worker_function
+from seunet.kernels.filter_loops import jit, vector_of
 from seunet.kernels.simd import (
     add,
     even_lanes,

@@ -11,13 +11,17 @@ arithmetic into the innermost loop.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-VECTOR_BYTES = 64
+from seunet.kernels.compiling import VECTOR_BYTES
+
+_LANE = ir.IntType(32)
 
 
 class Vector(types.Type):
@@ -39,8 +43,31 @@ def _llvm_type(vector: Vector) -> ir.VectorType:
     return ir.VectorType(ir.FloatType() if vector.dtype == types.float32 else ir.DoubleType(), vector.lanes)
 
 
-def _suffix(vector: Vector) -> str:
-    return f"v{vector.lanes}f{vector.dtype.bitwidth}"
+def emitted(signature_of: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make an intrinsic of `emit(builder, signature, *values)`; `signature_of` is given the Numba types of the values.
+
+    An `emit` that returns nothing is one of a function that returns nothing.
+    """
+
+    def decorated(emit: Callable[..., Any]) -> Any:
+        def definition(typing_context: Any, *given: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                found = emit(builder, signature, *values)
+                return context.get_dummy_value() if found is None else found
+
+            return signature_of(*given), codegen
+
+        definition.__name__, definition.__doc__ = emit.__name__, emit.__doc__
+        # Numba takes the names of the values from here, behind one for the typing context.
+        named = list(inspect.signature(emit).parameters.values())[1:]
+        definition.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        return intrinsic(definition)
+
+    return decorated
+
+
+lanewise = emitted(lambda first, *others: first(first, *others))
+"""For what is done lane by lane: the result is a vector like the first one."""
 
 
 def _at(builder: Any, pointer: Any, index: Any, vector: Vector) -> Any:
@@ -48,242 +75,154 @@ def _at(builder: Any, pointer: Any, index: Any, vector: Vector) -> Any:
 
 
 def _broadcast(builder: Any, scalar: Any, vector_type: ir.VectorType) -> Any:
-    lane = ir.IntType(32)
     undefined = ir.Constant(vector_type, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(lane, 0))
-    zeros = ir.Constant(ir.VectorType(lane, vector_type.count), [0] * vector_type.count)
-    return builder.shuffle_vector(first, undefined, zeros)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_LANE, 0))
+    return _shuffled(builder, first, undefined, [0] * vector_type.count)
 
 
-@intrinsic
-def float_pointer(typing_context: Any, address: Any, dtype: Any) -> Any:
+def _shuffled(builder: Any, first: Any, second: Any, order: Iterable[int]) -> Any:
+    """The lanes of two vectors, numbered one after the other, in this order."""
+    places = list(order)
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_LANE, len(places)), places))
+
+
+@emitted(lambda address, dtype: types.CPointer(dtype.dtype)(types.intp, dtype))
+def float_pointer(builder: Any, signature: Any, address: Any, _dtype: Any) -> Any:
     """`float_pointer(address, float32)`: the integer `address` as a pointer to floats."""
-    pointer = types.CPointer(dtype.dtype)
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
-
-    return pointer(types.intp, dtype), codegen
+    return builder.inttoptr(address, _llvm_type(Vector(signature.return_type.dtype)).element.as_pointer())
 
 
-@intrinsic
-def fetch_add(typing_context: Any, counter: Any, amount: Any) -> Any:
+@emitted(lambda counter, amount: types.intp(types.CPointer(types.intp), types.intp))
+def fetch_add(builder: Any, _signature: Any, counter: Any, amount: Any) -> Any:
     """Atomically add `amount` to the integer that `counter` points to and return what was there."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.atomic_rmw("add", arguments[0], arguments[1], "monotonic")
-
-    return types.intp(types.CPointer(types.intp), types.intp), codegen
+    return builder.atomic_rmw("add", counter, amount, "monotonic")
 
 
-@intrinsic
-def load(typing_context: Any, pointer: Any, index: Any) -> Any:
-    """The vector that starts at `pointer[index]`; no alignment is assumed."""
-    vector = Vector(pointer.dtype)
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        value = builder.load(_at(builder, arguments[0], arguments[1], vector))
-        value.align = vector.dtype.bitwidth // 8
-        return value
-
-    return vector(pointer, types.intp), codegen
-
-
-@intrinsic
-def store(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
-    """Write the vector `value` to `pointer[index]` and on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        done = builder.store(arguments[2], _at(builder, arguments[0], arguments[1], value))
-        done.align = value.dtype.bitwidth // 8
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.intp, value), codegen
-
-
-@intrinsic
-def store_first(typing_context: Any, pointer: Any, index: Any, value: Any, count: Any) -> Any:
-    """Write only the first `count` lanes of `value` to `pointer[index]` and on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector_type, lane = _llvm_type(value), ir.IntType(32)
-        lanes = ir.Constant(ir.VectorType(lane, value.lanes), list(range(value.lanes)))
-        limit = _broadcast(builder, builder.trunc(arguments[3], lane), lanes.type)
-        mask = builder.icmp_signed("<", lanes, limit)
-        kind = ir.FunctionType(ir.VoidType(), [vector_type, vector_type.as_pointer(), lane, mask.type])
-        masked_store = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.store.{_suffix(value)}.p0")
-        where = _at(builder, arguments[0], arguments[1], value)
-        builder.call(masked_store, [arguments[2], where, ir.Constant(lane, value.dtype.bitwidth // 8), mask])
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.intp, value, types.intp), codegen
-
-
-@intrinsic
-def splat(typing_context: Any, scalar: Any) -> Any:
-    """A vector whose lanes all hold `scalar`."""
-    vector = Vector(scalar)
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _broadcast(builder, arguments[0], _llvm_type(vector))
-
-    return vector(scalar), codegen
-
-
-@intrinsic
-def add(typing_context: Any, left: Any, right: Any) -> Any:
-    """left + right, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fadd(*arguments)
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def subtract(typing_context: Any, left: Any, right: Any) -> Any:
-    """left − right, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fsub(*arguments)
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def multiply(typing_context: Any, left: Any, right: Any) -> Any:
-    """left · right, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fmul(*arguments)
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def fused_multiply_add(typing_context: Any, left: Any, right: Any, addend: Any) -> Any:
-    """left · right + addend, lane by lane, rounded once."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector_type = _llvm_type(left)
-        kind = ir.FunctionType(vector_type, [vector_type] * 3)
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.{_suffix(left)}")
-        return builder.call(function, arguments)
-
-    return left(left, right, addend), codegen
-
-
-@intrinsic
-def maximum(typing_context: Any, left: Any, right: Any) -> Any:
-    """The larger of the two, lane by lane; a NaN in `left` stays a NaN, as in `torch.relu`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        keep_left = builder.fcmp_unordered(">", arguments[0], arguments[1])
-        return builder.select(keep_left, arguments[0], arguments[1])
-
-    return left(left, right), codegen
-
-
-@intrinsic
-def lane_sum(typing_context: Any, vector: Any) -> Any:
-    """The sum of all lanes, pairwise in a fixed order."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        index, half, value = ir.IntType(32), vector.lanes // 2, arguments[0]
-        undefined = ir.Constant(_llvm_type(vector), ir.Undefined)
-        while half:
-            order = [lane + half if lane < half else 0 for lane in range(vector.lanes)]
-            mask = ir.Constant(ir.VectorType(index, vector.lanes), order)
-            value = builder.fadd(value, builder.shuffle_vector(value, undefined, mask))
-            half //= 2
-        return builder.extract_element(value, ir.Constant(index, 0))
-
-    return vector.dtype(vector), codegen
-
-
-@intrinsic
-def lane_count(typing_context: Any, pointer: Any) -> Any:
-    """How many of what `pointer` points to fill one vector: a compile-time constant."""
-    lanes = Vector(pointer.dtype).lanes
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.get_constant(types.intp, lanes)
-
-    return types.intp(pointer), codegen
-
-
-@intrinsic
-def offset(typing_context: Any, pointer: Any, index: Any) -> Any:
+@emitted(lambda pointer, index: pointer(pointer, types.intp))
+def offset(builder: Any, _signature: Any, pointer: Any, index: Any) -> Any:
     """The pointer to pointer[index]."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.gep(arguments[0], [arguments[1]])
-
-    return pointer(pointer, types.intp), codegen
+    return builder.gep(pointer, [index])
 
 
-@intrinsic
-def where_equal(typing_context: Any, left: Any, right: Any, then: Any, otherwise: Any) -> Any:
+@emitted(lambda pointer, index: Vector(pointer.dtype)(pointer, types.intp))
+def load(builder: Any, signature: Any, pointer: Any, index: Any) -> Any:
+    """The vector that starts at `pointer[index]`; no alignment is assumed."""
+    value = builder.load(_at(builder, pointer, index, signature.return_type))
+    value.align = signature.return_type.dtype.bitwidth // 8
+    return value
+
+
+@emitted(lambda pointer, index, value: types.void(pointer, types.intp, value))
+def store(builder: Any, signature: Any, pointer: Any, index: Any, value: Any) -> None:
+    """Write the vector `value` to `pointer[index]` and on."""
+    vector = signature.args[2]
+    builder.store(value, _at(builder, pointer, index, vector)).align = vector.dtype.bitwidth // 8
+
+
+@emitted(lambda pointer, index, value, count: types.void(pointer, types.intp, value, types.intp))
+def store_first(builder: Any, signature: Any, pointer: Any, index: Any, value: Any, count: Any) -> None:
+    """Write only the first `count` lanes of `value` to `pointer[index]` and on."""
+    vector = signature.args[2]
+    lanes = ir.Constant(ir.VectorType(_LANE, vector.lanes), list(range(vector.lanes)))
+    mask = builder.icmp_signed("<", lanes, _broadcast(builder, builder.trunc(count, _LANE), lanes.type))
+    where = _at(builder, pointer, index, vector)
+    kind = ir.FunctionType(ir.VoidType(), [value.type, where.type, _LANE, mask.type])
+    name = f"llvm.masked.store.v{vector.lanes}f{vector.dtype.bitwidth}.p0"
+    masked_store = cgutils.get_or_insert_function(builder.module, kind, name)
+    builder.call(masked_store, [value, where, ir.Constant(_LANE, vector.dtype.bitwidth // 8), mask])
+
+
+@emitted(lambda scalar: Vector(scalar)(scalar))
+def splat(builder: Any, signature: Any, scalar: Any) -> Any:
+    """A vector whose lanes all hold `scalar`."""
+    return _broadcast(builder, scalar, _llvm_type(signature.return_type))
+
+
+@emitted(lambda pointer: types.intp(pointer))
+def lane_count(_builder: Any, signature: Any, _pointer: Any) -> Any:
+    """How many of what `pointer` points to fill one vector: a compile-time constant."""
+    return ir.Constant(ir.IntType(types.intp.bitwidth), Vector(signature.args[0].dtype).lanes)
+
+
+@emitted(lambda vector: vector.dtype(vector))
+def lane_sum(builder: Any, signature: Any, value: Any) -> Any:
+    """The sum of all lanes, pairwise in a fixed order."""
+    lanes = signature.args[0].lanes
+    half = lanes // 2
+    while half:
+        order = (lane + half if lane < half else 0 for lane in range(lanes))
+        value = builder.fadd(value, _shuffled(builder, value, ir.Constant(value.type, ir.Undefined), order))
+        half //= 2
+    return builder.extract_element(value, ir.Constant(_LANE, 0))
+
+
+@lanewise
+def add(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
+    """left + right, lane by lane."""
+    return builder.fadd(left, right)
+
+
+@lanewise
+def subtract(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
+    """left − right, lane by lane."""
+    return builder.fsub(left, right)
+
+
+@lanewise
+def multiply(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
+    """left · right, lane by lane."""
+    return builder.fmul(left, right)
+
+
+@lanewise
+def fused_multiply_add(builder: Any, signature: Any, left: Any, right: Any, addend: Any) -> Any:
+    """left · right + addend, lane by lane, rounded once."""
+    vector = signature.args[0]
+    name = f"llvm.fma.v{vector.lanes}f{vector.dtype.bitwidth}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(left.type, [left.type] * 3), name)
+    return builder.call(function, [left, right, addend])
+
+
+@lanewise
+def maximum(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
+    """The larger of the two, lane by lane; a NaN in `left` stays a NaN, as in `torch.relu`."""
+    return builder.select(builder.fcmp_unordered(">", left, right), left, right)
+
+
+@lanewise
+def where_equal(builder: Any, _signature: Any, left: Any, right: Any, then: Any, otherwise: Any) -> Any:
     """`then` where left = right, `otherwise` elsewhere, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("==", arguments[0], arguments[1]), arguments[2], arguments[3])
-
-    return left(left, right, then, otherwise), codegen
+    return builder.select(builder.fcmp_ordered("==", left, right), then, otherwise)
 
 
-def _shuffle_two(builder: Any, first: Any, second: Any, order: list[int]) -> Any:
-    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
-
-
-@intrinsic
-def even_lanes(typing_context: Any, first: Any, second: Any) -> Any:
-    """Lanes 0, 2, 4 … of `first` followed by `second`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _shuffle_two(builder, *arguments, list(range(0, 2 * first.lanes, 2)))
-
-    return first(first, second), codegen
-
-
-@intrinsic
-def odd_lanes(typing_context: Any, first: Any, second: Any) -> Any:
-    """Lanes 1, 3, 5 … of `first` followed by `second`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _shuffle_two(builder, *arguments, list(range(1, 2 * first.lanes, 2)))
-
-    return first(first, second), codegen
-
-
-@intrinsic
-def interleaved_low(typing_context: Any, first: Any, second: Any) -> Any:
-    """first₀ second₀ first₁ second₁ …: the first half of the two woven together."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        order = [lane // 2 + (lane % 2) * first.lanes for lane in range(first.lanes)]
-        return _shuffle_two(builder, *arguments, order)
-
-    return first(first, second), codegen
-
-
-@intrinsic
-def interleaved_high(typing_context: Any, first: Any, second: Any) -> Any:
-    """The second half of the two woven together."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        order = [(lane + first.lanes) // 2 + (lane % 2) * first.lanes for lane in range(first.lanes)]
-        return _shuffle_two(builder, *arguments, order)
-
-    return first(first, second), codegen
-
-
-@intrinsic
-def where_positive(typing_context: Any, value: Any, then: Any, otherwise: Any) -> Any:
+@lanewise
+def where_positive(builder: Any, _signature: Any, value: Any, then: Any, otherwise: Any) -> Any:
     """`then` where value > 0, `otherwise` elsewhere, lane by lane."""
+    zero = ir.Constant(value.type, [0.0] * value.type.count)
+    return builder.select(builder.fcmp_ordered(">", value, zero), then, otherwise)
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        zero = ir.Constant(_llvm_type(value), [0.0] * value.lanes)
-        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[1], arguments[2])
 
-    return value(value, then, otherwise), codegen
+@lanewise
+def even_lanes(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
+    """Lanes 0, 2, 4 … of `first` followed by `second`."""
+    return _shuffled(builder, first, second, range(0, 2 * first.type.count, 2))
+
+
+@lanewise
+def odd_lanes(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
+    """Lanes 1, 3, 5 … of `first` followed by `second`."""
+    return _shuffled(builder, first, second, range(1, 2 * first.type.count, 2))
+
+
+@lanewise
+def interleaved_low(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
+    """first₀ second₀ first₁ second₁ …: the first half of the two woven together."""
+    lanes = first.type.count
+    return _shuffled(builder, first, second, (lane // 2 + lane % 2 * lanes for lane in range(lanes)))
+
+
+@lanewise
+def interleaved_high(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
+    """The second half of the two woven together."""
+    lanes = first.type.count
+    return _shuffled(builder, first, second, ((lane + lanes) // 2 + lane % 2 * lanes for lane in range(lanes)))

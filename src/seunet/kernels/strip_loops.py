@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
+from seunet.kernels import compiling
 from seunet.kernels.filter_loops import filter_orders, jit
 from seunet.kernels.simd import (
     add,
@@ -32,10 +33,7 @@ Block = namedtuple("Block", "height width left columns stride rows")
 between the rows of a buffer, and how many rows a sliding buffer has."""
 
 
-@jit
-def round_up(number: int, multiple: int) -> int:
-    """The smallest multiple that is not below `number`."""
-    return (number + multiple - 1) // multiple * multiple
+round_up = jit(compiling.round_up)
 
 
 @jit

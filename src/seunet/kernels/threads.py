@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numba import types
 
 _state = {"forked": False}
 
@@ -40,9 +42,21 @@ def team_size() -> int:
     return 1 if _state["forked"] else torch.get_num_threads()
 
 
-def c_function(compiled: Any) -> Callable[[int], None]:
-    """A function that Numba compiled for C (`numba.cfunc`), callable with the address of its job."""
+@cache
+def worker(make: Callable[..., Any], dtype: torch.dtype, *options: bool) -> Callable[[int], None]:
+    """What `make` compiles for C for this type, callable with the address of a job; compiled or read from disk once."""
+    compiled = make(types.float32 if dtype == torch.float32 else types.float64, *options)
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
+
+
+def run_job(
+    function: Callable[[int], None], job: Mapping[int, int], length: int, workers: int, behind: Sequence[int] = ()
+) -> None:
+    """Hand a job to `workers` threads: `length` integers, 0 where `job` has none, and those that follow `behind` it."""
+    vector = np.zeros(length + len(behind), dtype=np.intp)
+    vector[list(job)] = list(job.values())
+    vector[length:] = behind
+    run(function, vector.ctypes.data, workers)
 
 
 def run(function: Callable[[int], None], argument: int, threads: int) -> None:
