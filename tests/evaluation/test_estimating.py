@@ -16,7 +16,7 @@ from seunet.evaluation.figures.panels import panel
 from seunet.evaluation.predictors import blind, resampled, scaled_filters, stated, ways_of_predicting
 from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.models import HeadCalibration, ModelCard, ScaleUNet
-from seunet.scale import estimate_scale, shipped_estimator
+from seunet.scale import estimate_scale
 from support.images import band_limited
 from support.made_tissue import made_tissue
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
@@ -83,8 +83,9 @@ def test_the_scale_is_relative_to_the_resolution_of_the_model() -> None:
     assert estimate_facts(0.25, nothing) == {"scale": None, "low": None, "high": None, "reason": "no tissue"}
 
 
-def test_the_estimator_is_the_given_one_the_models_or_the_packages(model: ScaleUNet) -> None:
-    assert estimator_for(model) is shipped_estimator()
+def test_the_estimator_is_the_given_one_or_the_models_and_no_other_as_for_segment(model: ScaleUNet) -> None:
+    with pytest.raises(InputError, match=r"this seunet has no scale estimator in its folder; pass --estimator nuclei,"):
+        estimator_for(model)
     model.scale_estimator = saying(2.0)
     assert estimator_for(model) is model.scale_estimator
     given = saying(3.0)
@@ -155,6 +156,8 @@ def test_a_calibration_believes_other_heads_where_the_scale_is_known(
 
 def test_a_window_is_shown_at_the_estimated_scale(model: ScaleUNet, data: Path) -> None:
     windows = WindowDataset(data, "test")
-    (shown,) = panel(model, windows, 0, 1.0, ways_of_predicting(["estimated"]), "p_ens").predictions
+    (shown,) = panel(
+        model, windows, 0, 1.0, ways_of_predicting(["estimated"]), "p_ens", estimator=saying(1.0)
+    ).predictions
     assert shown[0] == "estimated, p_ens"
     assert np.array_equal(windows.whole(0).shape, (64, 64, 3))

@@ -17,7 +17,7 @@ from seunet.models import ScaleUNet, create_model
 from seunet.training.checkpoint import read_checkpoint
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.loading import ShareSampler, Sources
-from seunet.training.new_model import begin_with
+from seunet.training.new_model import start_model
 from seunet.training.optimizer import make_optimizer, set_pace
 from seunet.training.trainer import Batch, LossOf, Trainer
 from support.training import ALONE, tiny_config, train_alone
@@ -185,8 +185,7 @@ def test_frozen_norms_keep_the_statistics_they_came_with_and_all_else_learns(nuc
 def test_a_run_can_begin_with_the_averaged_weights_another_ended_with(nuclei: Path, tmp_path: Path) -> None:
     train_alone(tiny_config(nuclei, recipe__average=0.9, recipe__epochs=1), tmp_path / "first")
     last = tmp_path / "first" / "last.safetensors"
-    model = create_model("seunet", widths=[5, 10])
-    begin_with(model, str(last))
+    model = start_model(str(last))
     kept = read_checkpoint(last).tensors
     for name, value in model.state_dict().items():
         assert torch.equal(value, kept[f"average/module.{name}"]), name

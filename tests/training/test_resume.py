@@ -155,9 +155,6 @@ def test_a_run_can_begin_with_the_weights_of_another_and_is_then_another_run(nuc
     fresh = tiny_config(nuclei, recipe__learning_rate=1e-9)
     with pytest.raises(InputError, match="`start` is left out, the run was started with"):
         train_alone(fresh, tmp_path / "second", resume=True)
-    other = tiny_config(nuclei, start=start, model__widths=[5, 15])
-    with pytest.raises(InputError, match=r"a seunet whose `widths` is \[5, 10\], not \[5, 15\]"):
-        train_alone(other, tmp_path / "third")
 
 
 @pytest.fixture(scope="module")

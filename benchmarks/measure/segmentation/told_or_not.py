@@ -26,7 +26,7 @@ from seunet.cli import names, tile_sizes
 from seunet.evaluation import TEST_SCALES, EvaluationSettings, evaluate, parsed_scales
 from seunet.maths import CALIBRATED
 from seunet.models import AUTO, ScaleUNet, fusion_of, known_fusions, load
-from seunet.scale import load_estimator
+from seunet.scale import load_estimator, shipped_estimator
 
 BENCHMARK = Benchmark(
     "measure.segmentation.told_or_not",
@@ -135,7 +135,7 @@ def main(given: Sequence[str] | None = None) -> None:
             scales=TEST_SCALES if arguments.scales is None else parsed_scales(arguments.scales),
             ways=ways,
             fusions=known_fusions(model),
-            estimator=None if arguments.estimator is None else load_estimator(arguments.estimator),
+            estimator=shipped_estimator() if arguments.estimator is None else load_estimator(arguments.estimator),
         )
         print(name, flush=True)
         shown: list[str] = []

@@ -40,8 +40,8 @@ ESTIMATOR = typer.Option(
     None,
     "--estimator",
     readable=False,
-    metavar="FOLDER",
-    help="Scale estimator for --estimated; default: the model's, else that of nuclei.",
+    metavar="MODEL",
+    help="For --estimated: the model or folder whose scale estimator is used; default: the evaluated model's.",
 )
 PYRAMID = typer.Option(
     False, "--pyramid", help="Also with each image at five sizes, fused as heads are; takes 8 times as long."
@@ -84,7 +84,7 @@ def evaluate(
     from seunet.evaluation.run import EvaluationSettings
     from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
-    from seunet.models.files import load
+    from seunet.models.files import load, model_folder
     from seunet.models.heads_to_use import known_fusions
     from seunet.scale.files import load_estimator
 
@@ -104,7 +104,7 @@ def evaluate(
         ways=("blind", *(name for name, wanted in extra.items() if wanted)),
         fusions=names(fusions) or known_fusions(network),
         antialias=antialias,
-        estimator=None if estimator is None else load_estimator(estimator),
+        estimator=None if estimator is None else load_estimator(model_folder(estimator)),
     )
     with progress_of(progress, timed=True) as show:
         document = run(network, data, out, settings, overwrite=overwrite, progress=show)
@@ -155,7 +155,9 @@ def _write_panels(
     fusion = "p_ens" if "p_ens" in settings.fusions else settings.fusions[-1]
     scales = [scale for scale in PANEL_SCALES if scale in settings.scales] or settings.scales[:5]
     number = len(windows) // 2
-    shown = [panel(model, windows, number, scale, ways, fusion, settings.antialias) for scale in scales]
+    shown = [
+        panel(model, windows, number, scale, ways, fusion, settings.antialias, settings.estimator) for scale in scales
+    ]
     title = f"{windows.image_name(number)}: {document['model']['name']}"
     write_png(panels_figure(shown, document["data"]["colors"], title), out / "panels.png")
 

@@ -19,7 +19,7 @@ from seunet.evaluation.provenance import MPP_TOLERANCE
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, unknown
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.tile_pixels import resample, resampling_taps
@@ -30,8 +30,13 @@ DIGITS = 5
 
 
 def estimator_for(model: ScaleUNet, given: ScaleEstimator | None = None) -> ScaleEstimator:
-    """The one that is given, that of the model's files, or that of the package."""
-    return given or model.scale_estimator or shipped_estimator()
+    """The one that is given or that of the model's files; as for `segment`, no other stands in for it."""
+    found = given or model.scale_estimator
+    if found is None:
+        raise InputError(
+            f"this {model.name} has no scale estimator in its folder; pass --estimator nuclei, or leave --estimated out"
+        )
+    return found
 
 
 def training_mpp(model: ScaleUNet, windows: WindowDataset) -> float:

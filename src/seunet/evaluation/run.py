@@ -53,7 +53,7 @@ class EvaluationSettings:
     fusions: tuple[str, ...] = FUSIONS
     antialias: bool = False
     estimator: ScaleEstimator | None = None
-    """Of the way `estimated`; where it is None, that of the model's files or of the package."""
+    """Of the way `estimated`; where it is None, that of the model's files."""
 
 
 DEFAULTS: Final = EvaluationSettings()

@@ -24,6 +24,17 @@ def head_scales(model: ScaleUNet, first: float) -> list[float]:
     return [first * config.sigma_ratio**number for number in range(model.heads)]
 
 
+def fitting_head(scales: list[float]) -> int | None:
+    """The head, counted from 1, that fits images as they are to half a step; None if none does.
+
+    >>> fitting_head([0.7, 1.0, 1.4]), fitting_head([1.0]), fitting_head([1.5, 2.1])
+    (2, 1, None)
+    """
+    nearest = min(scales, key=lambda scale: abs(math.log2(scale)))
+    half_a_step = abs(math.log2(scales[1] / scales[0])) / 2 if len(scales) > 1 else 0.25
+    return scales.index(nearest) + 1 if abs(math.log2(nearest)) <= half_a_step else None
+
+
 def scale_bands(scales: list[float], scale_range: tuple[float, float] | None) -> list[tuple[float, float]]:
     """The part of `scale_range` nearest to each of `scales` in octaves; the first and the last reach to its ends."""
     if scale_range is None:

@@ -19,7 +19,7 @@ from seunet.training.config import RecipeSection, TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.loading import ShareSampler, Sources, batches, check_shares, image_names
-from seunet.training.new_model import begin_with, make_model
+from seunet.training.new_model import begin_with, begun_model, make_model, start_model
 from seunet.training.observers import Meter, Observer, StepReport, TrainingOutcome, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore
@@ -88,14 +88,26 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
     return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
 
 
-def _model_and_sources(config: TrainingConfig, processes: Processes, fresh: bool) -> tuple[ScaleUNet, Sources]:
-    """The model, with the weights of `start` where it begins with them, and the windows it learns from."""
-    model = make_model(config, read_manifest(config.data.root))
+def _model_and_sources(
+    config: TrainingConfig, processes: Processes, begun: Path | None
+) -> tuple[ScaleUNet, Sources, list[str]]:
+    """The model, with the weights of `start` where it begins with them, the windows it learns from, and what to say.
+
+    `begun` is the last checkpoint of a run that goes on.
+    """
+    lines: list[str] = []
+    manifest = read_manifest(config.data.root)
+    if config.start is None:
+        model = make_model(config, manifest)
+    elif begun is not None and begun.is_file():
+        model = begun_model(begun, config)
+    else:
+        start = start_model(config.start)
+        model = make_model(config, manifest, start)
+        lines = begin_with(model, start, config)
     sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
     check_shares(sources.training, config.recipe, processes, config.data.root)
-    if config.start is not None and fresh:
-        begin_with(model, config.start)
-    return model, sources
+    return model, sources, [str(sources.held_out), *lines]
 
 
 def _trainer(model: ScaleUNet, recipe: RecipeSection, processes: Processes) -> Trainer:
@@ -145,7 +157,7 @@ class Run:
         self.observers = observers if processes.lead else ()
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
-        model, self.sources = _model_and_sources(config, processes, fresh=not resume)
+        model, self.sources, lines = _model_and_sources(config, processes, folder.last if resume else None)
         self.trainer = _trainer(model.to(processes.device), config.recipe, processes)
         self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
         self.total_steps = self.steps_per_epoch * config.recipe.epochs
@@ -156,7 +168,8 @@ class Run:
         self.keeper = (
             Keeper(folder, config, self.sources, self.trainer, self.progress, self.meter) if processes.lead else None
         )
-        self._say(str(self.sources.held_out))
+        for line in lines:
+            self._say(line)
         self.sources.training.preload()
 
     def until_done(self, stop_wanted: Callable[[], bool]) -> TrainingOutcome:

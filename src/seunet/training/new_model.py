@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,14 +14,22 @@ from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.models.card import ModelCard
 from seunet.models.files import load
-from seunet.models.registry import create_model
+from seunet.models.inheritance import inherit, same_classes
+from seunet.models.registry import create_model, model_config
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
 from seunet.training.config import TrainingConfig
+from seunet.training.head_bands import fitting_head, head_scales
+
+if TYPE_CHECKING:
+    from seunet.scale.estimator import ScaleEstimator
 
 
-def make_model(config: TrainingConfig, manifest: Manifest) -> ScaleUNet:
-    """Fresh weights drawn from the seed, with as many classes as the data has unless the config says otherwise."""
+def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | None = None) -> ScaleUNet:
+    """Fresh weights drawn from the seed, with as many classes as the data has unless the config says otherwise.
+
+    The network is that of `start`, where there is one, whatever the config says of it.
+    """
     options, known = config.model.options, manifest.classes
     needed = max(entry.code for entry in known) + 1
     classes = options.pop("classes", needed)
@@ -31,33 +39,76 @@ def make_model(config: TrainingConfig, manifest: Manifest) -> ScaleUNet:
             f"{config.data.root}: class {beyond.code} ({beyond.name}) is not among the {classes} of `model.classes`; "
             f"set it to {needed} or leave it out"
         )
+    name, preset = config.model.name, config.model.preset
+    if start is not None:
+        name, preset, options = start.name, "paper", start.config.model_dump(exclude={"classes"})
     torch.manual_seed(config.seed)
-    model = create_model(config.model.name, preset=config.model.preset, classes=classes, **options)
+    model = create_model(name, preset=preset, classes=classes, **options)
+    model.card = card_of(manifest, classes)
+    return _synced(model, config)
+
+
+def _synced(model: ScaleUNet, config: TrainingConfig) -> ScaleUNet:
     for module in model.modules():
         if isinstance(module, ScaleNorm2d):
             module.synced = config.recipe.sync_norm
-    model.card = card_of(manifest, classes)
     return model
 
 
-def begin_with(model: ScaleUNet, name_or_folder: str) -> None:
-    """Give `model` the weights of a trained one of the same kind; σ and running statistics are among them.
+def begun_model(last: Path, config: TrainingConfig) -> ScaleUNet:
+    """The model of a run that goes on: what it began with need not be there any more."""
+    return _synced(model_of(read_checkpoint(last), averaged=False), config)
+
+
+def start_model(name_or_path: str) -> ScaleUNet:
+    """The trained model to begin with.
 
     A checkpoint (`…/last.safetensors`) gives the weights a run ended with, whatever it held to be the best.
     """
-    checkpoint = Path(name_or_folder)
-    if checkpoint.suffix == ".safetensors" and not checkpoint.is_file():
-        raise InputError(f"`start` (={name_or_folder}): no such checkpoint; make that run first, or give its path")
-    trained = model_of(read_checkpoint(checkpoint)) if checkpoint.suffix == ".safetensors" else load(name_or_folder)
-    before, now = (one.config.model_dump(mode="json") for one in (trained, model))
-    if trained.name != model.name or before != now:
-        different = next((name for name in now if before.get(name) != now[name]), "name")
-        theirs, ours = before.get(different, trained.name), now.get(different, model.name)
-        raise InputError(
-            f"`start` (={name_or_folder}): a {trained.name} whose `{different}` is {theirs}, not {ours}; "
-            "give `model` the values of the one to start from"
-        )
-    model.load_state_dict(trained.state_dict())
+    checkpoint = Path(name_or_path)
+    if checkpoint.suffix != ".safetensors":
+        return load(name_or_path)
+    if not checkpoint.is_file():
+        raise InputError(f"`start` (={name_or_path}): no such checkpoint; make that run first, or give its path")
+    return model_of(read_checkpoint(checkpoint))
+
+
+def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> list[str]:
+    """Give `model` the weights of `start` and what still holds of its card; what was done, in lines for people.
+
+    σ and running statistics are among the weights.  A head for other classes is left as it was drawn.
+    """
+    own, name = model.card or ModelCard(), config.start
+    lines = [f"starts from {name}: a {start.name} of {sum(p.numel() for p in start.parameters()):,} parameters"]
+    if unused := _unused_options(config, start):
+        lines.append(f"the network is that of {name}; not used of `model`: {', '.join(unused)}")
+    weights = start.state_dict()
+    if not same_classes(own, start):
+        before = ", ".join(start.card.class_names) if start.card and start.card.class_names else str(start.classes)
+        lines.append(f"the head is made anew: classes {', '.join(own.class_names)} in place of {before}")
+        weights |= {key: value for key, value in model.state_dict().items() if key.startswith("head.")}
+    model.load_state_dict(weights)
+    first = config.recipe.first_head_scale
+    found = inherit(own, start, None if first is None else fitting_head(head_scales(model, first)))
+    model.card, model.scale_estimator = found.card, start.scale_estimator
+    if found.kept:
+        lines.append(f"inherited from {name}: {', '.join(found.kept)}")
+    if found.lost:
+        lines.append(f"not inherited from {name}: {', '.join(found.lost)}")
+    return lines
+
+
+def _unused_options(config: TrainingConfig, start: ScaleUNet) -> list[str]:
+    """What the config says of the network and is not so; a misspelt option is refused as without a start."""
+    asked = config.model
+    if not asked.model_fields_set:
+        return []
+    if asked.name != start.name:
+        return [f"name {asked.name}"]
+    options = {key: value for key, value in asked.options.items() if key != "classes"}
+    wanted = model_config(asked.name, asked.preset, **options).model_dump(mode="json", exclude={"classes"})
+    have = start.config.model_dump(mode="json")
+    return [f"{key} {value}" for key, value in wanted.items() if have.get(key) != value]
 
 
 def card_of(manifest: Manifest, classes: int) -> ModelCard:
@@ -80,16 +131,19 @@ def model_facts(model: ScaleUNet) -> dict[str, Any]:
     return {"name": model.name, "options": model.config.model_dump(mode="json"), "card": card}
 
 
-def export_model(source: Path, folder: Path) -> None:
-    """The weights of a checkpoint as a model folder that `seunet.load` reads."""
-    model_of(read_checkpoint(source)).save_pretrained(folder)
+def export_model(source: Path, folder: Path, estimator: ScaleEstimator | None = None) -> None:
+    """The weights of a checkpoint as a model folder that `seunet.load` reads, with the estimator of the start."""
+    model = model_of(read_checkpoint(source))
+    model.scale_estimator = estimator
+    model.save_pretrained(folder)
 
 
-def model_of(kept: Checkpoint) -> ScaleUNet:
+def model_of(kept: Checkpoint, averaged: bool = True) -> ScaleUNet:
     """The model of a checkpoint, with the averaged weights where they were averaged."""
     model = create_model(kept.facts["model"]["name"], **kept.facts["model"]["options"])
-    averaged = f"{AVERAGED}module."
-    restore_model(kept, model, averaged if any(name.startswith(averaged) for name in kept.tensors) else "model/")
+    means = f"{AVERAGED}module."
+    has_means = averaged and any(name.startswith(means) for name in kept.tensors)
+    restore_model(kept, model, means if has_means else "model/")
     card = kept.facts["model"].get("card")
     model.card = None if card is None else ModelCard.model_validate_json(json.dumps(card))
     return model

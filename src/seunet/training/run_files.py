@@ -12,6 +12,7 @@ import torch
 from seunet.data.holding_out import every_nth_image
 from seunet.errors import InputError
 from seunet.models.seunet import SEUNet
+from seunet.scale.files import has_estimator, load_estimator, save_estimator
 from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
 from seunet.storage.jsonl import Journal, rounded
@@ -104,6 +105,8 @@ class Keeper:
         }
         write_text(folder.config, to_yaml(config))
         folder.sweep()
+        if trainer.model.scale_estimator is not None:
+            save_estimator(trainer.model.scale_estimator, folder.root)
         self._log = Journal(folder.log, progress.log_bytes)
         self._clock_log = Journal(folder.clock)
 
@@ -154,7 +157,8 @@ class Keeper:
         """The end, of the run or for now: the best weights become a model folder."""
         self._note_time(event)
         if self._folder.best.is_file():
-            export_model(self._folder.best, self._folder.model)
+            estimator = load_estimator(self._folder.root) if has_estimator(self._folder.root) else None
+            export_model(self._folder.best, self._folder.model, estimator)
 
     def close(self) -> None:
         """Let go of the files, however the run went."""

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from seunet.errors import InputError
+from seunet.scale.files import CONFIG_NAME, TENSORS_NAME
 from seunet.storage.output_folder import locked, names_in, overwriting, something_else, sweep
 
 
@@ -23,6 +24,7 @@ class RunFolder:
         self.model = root / "model"
         self.board = root / "tensorboard"
         self.stopped = root / "stopped.json"
+        self.estimator = (root / CONFIG_NAME, root / TENSORS_NAME)
         self._held: int | None = None
 
     def check(self, resume: bool, overwrite: bool) -> None:
@@ -51,7 +53,7 @@ class RunFolder:
     def clear(self) -> None:
         """Remove what a run writes and nothing else."""
         with overwriting(self.root):
-            for file in (self.config, self.log, self.clock, self.last, self.best, self.stopped):
+            for file in (self.config, self.log, self.clock, self.last, self.best, self.stopped, *self.estimator):
                 file.unlink(missing_ok=True)
             for folder in (self.model, self.board):
                 if folder.is_dir():

@@ -20,6 +20,7 @@ from seunet.maths.fusion import predicted_classes
 from seunet.maths.losses import IGNORE_INDEX
 from seunet.maths.rescaling import rescale, rescale_mask
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.scale.estimator import ScaleEstimator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +49,7 @@ def panel(
     ways: Sequence[Way],
     fusion: str | None,
     antialias: bool = False,
+    estimator: ScaleEstimator | None = None,
 ) -> Panel:
     """Window `number` at `scale`, predicted in each way and fused by `fusion` where there are several heads."""
     window = windows[number]
@@ -56,7 +58,7 @@ def panel(
     found = []
     with torch.inference_mode():
         for way in ways:
-            given = _estimated(model, windows, number, scale, antialias) if way.estimates else scale
+            given = _estimated(model, windows, number, scale, antialias, estimator) if way.estimates else scale
             probabilities = way.at_scale(model, given)(image)
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
@@ -66,8 +68,15 @@ def panel(
     return Panel(scale, pixels, mask[0], tuple(found))
 
 
-def _estimated(model: ScaleUNet, windows: WindowDataset, number: int, scale: float, antialias: bool) -> float | None:
-    found = estimate_at(windows.whole(number), scale, estimator_for(model), antialias)
+def _estimated(
+    model: ScaleUNet,
+    windows: WindowDataset,
+    number: int,
+    scale: float,
+    antialias: bool,
+    estimator: ScaleEstimator | None,
+) -> float | None:
+    found = estimate_at(windows.whole(number), scale, estimator_for(model, estimator), antialias)
     estimated: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
     return estimated
 

@@ -25,6 +25,7 @@ from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.evaluation.way_names import scales_by_way
 from seunet.models.files import load
 from seunet.progress import Progress
+from seunet.scale.estimator import shipped_estimator
 from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
 from seunet.storage.output_folder import first_difference, names_in, something_else
@@ -200,6 +201,9 @@ def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, 
         ways=job.ways,
         way_scales={way: scales for way, scales in protocol.way_scales.items() if way in job.ways},
         tiles_px=_numbers(protocol.tiles),
+        estimator=shipped_estimator()
+        if "estimated" in job.ways
+        else None,  # models just trained have none of their own
     )
     report = evaluate(model, data, folder, asked, progress=progress)
     windows = {}
