@@ -33,7 +33,7 @@ def test_the_names_that_contributing_gives_are_in_those_files() -> None:
         ("src/seunet/segmentation/receptive_field.py", "def layer_radius"),
         ("src/seunet/models/registry.py", "_RECIPES"),
         ("src/seunet/layers/shared_weight_conv.py", "class ScaleConvolution"),
-        ("src/seunet/images/file_image.py", "class FileImage"),
+        ("src/seunet/images/image.py", "class Image"),
         ("src/seunet/results/write.py", "def write_results"),
         ("tests/cli/test_segment.py", "FILES = "),
     ):

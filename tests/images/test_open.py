@@ -18,8 +18,7 @@ import tifffile
 from PIL import Image as Pillow
 
 from seunet.errors import InputError, RegionError, SeunetError
-from seunet.images.file_image import FileImage
-from seunet.images.image import Bounds, Mpp
+from seunet.images.image import Bounds, Image, Mpp
 from seunet.images.open import open_image
 from seunet.images.openslide_image import SlideImage, _bounds
 from seunet.images.tiff_image import TiffImage
@@ -37,7 +36,7 @@ needs_data = pytest.mark.skipif(DATA is None, reason="no real data: set SEUNET_D
 WSI = (DATA or Path()) / "wsi"
 
 
-OPEN: list[FileImage] = []
+OPEN: list[Image] = []
 
 
 @pytest.fixture(autouse=True)
@@ -47,12 +46,12 @@ def _close_what_was_opened() -> Iterator[None]:
         OPEN.pop().close()
 
 
-def open_file(path: Path, mpp: float | None = None) -> FileImage:
+def open_file(path: Path, mpp: float | None = None) -> Image:
     OPEN.append(open_image(path, mpp))
     return OPEN[-1]
 
 
-def opened(tmp_path: Path, data: bytes, name: str = "a.tif", mpp: float | None = None) -> FileImage:
+def opened(tmp_path: Path, data: bytes, name: str = "a.tif", mpp: float | None = None) -> Image:
     return open_file(write(tmp_path / name, data), mpp)
 
 
@@ -62,7 +61,7 @@ def encoded(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
     return file.getvalue()
 
 
-def everything(image: FileImage, level: int = 0) -> np.ndarray:
+def everything(image: Image, level: int = 0) -> np.ndarray:
     return image.read(level, 0, 0, *image.levels[level][:2])
 
 
@@ -611,7 +610,7 @@ def test_the_real_slide_is_read_as_openslide_reads_it() -> None:
     assert (opened_by_openslide.read(0, 2000, 2900, 300, 100) == image.read(0, 2000, 2900, 300, 100)).all()
 
 
-def _by_openslide(path: Path) -> FileImage:
+def _by_openslide(path: Path) -> Image:
     from seunet.images.openslide_image import open_slide
 
     return open_slide(path, None)

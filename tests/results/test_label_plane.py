@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seunet.errors import StorageError
-from seunet.images import cut
+from seunet.images import ArrayImage
 from seunet.results.label_plane import Plane
 
 
@@ -36,9 +36,9 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_a_cut_beyond_the_image_is_white() -> None:
     pixels = np.zeros((4, 4, 3), dtype=np.uint8)
-    part = cut(pixels, -1, 2, 3, 4)
+    part = ArrayImage(pixels).read(0, -1, 2, 3, 4)
     assert part.shape == (4, 3, 3)
     assert part[:2, 1:].sum() == 0
     assert (part[:, 0] == 255).all()
     assert (part[2:] == 255).all()
-    assert (cut(pixels, 10, 10, 2, 2) == 255).all()
+    assert (ArrayImage(pixels).read(0, 10, 10, 2, 2) == 255).all()

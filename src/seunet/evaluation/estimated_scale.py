@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.provenance import MPP_TOLERANCE
+from seunet.images.image import RgbArray
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
@@ -23,8 +21,6 @@ from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, unknown
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.tile_pixels import resample, resampling_taps
-
-RgbArray = NDArray[np.uint8]
 
 DIGITS = 5
 

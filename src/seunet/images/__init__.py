@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from seunet.doors import door
 
 if TYPE_CHECKING:
-    from seunet.images.file_image import FileImage
-    from seunet.images.image import ArrayImage, Bounds, Image, Level, Mpp, RgbArray, cut
+    from seunet.images.image import ArrayImage, Bounds, Image, Level, Mpp, RgbArray
     from seunet.images.open import open_image
     from seunet.images.overview import find_tissue
     from seunet.images.pillow_codec import decode_rgb, encode_png, read_image

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seunet.images.file_image import Facts
-from seunet.images.image import Bounds, Image, Level, Mpp
+from seunet.images.image import Bounds, Facts, Image, Level, Mpp
 
 
 def describe(image: Image) -> dict[str, Any]:

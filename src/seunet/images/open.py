@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seunet.errors import InputError
-from seunet.images.file_image import FileImage, first_bytes
+from seunet.images.image import Image, first_bytes
 
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff"
@@ -14,11 +14,11 @@ GENERIC = (None, "generic-tiff")
 """What OpenSlide has no reader of its own for; of OME pyramids it sees one level, tifffile all."""
 
 
-def open_image(path: Path, user_mpp: float | None = None) -> FileImage:
+def open_image(path: Path, user_mpp: float | None = None) -> Image:
     """The image in a file (`Image`); an InputError in one line if there is none that can be read.
 
     PNG and JPEG are decoded here; TIFF is read in parts by tifffile; what OpenSlide knows as a scanner's format, by it.
-    Opening foreign files in this process is for tests and quick looks: `guarded.open_guarded` survives any file.
+    Opening foreign files in this process is for tests and quick looks: `sandboxed.open_guarded` survives any file.
     """
     start = first_bytes(path)
     if not start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 import openslide
 
 from seunet.errors import InputError
-from seunet.images.file_image import Facts, FileImage, region_error, whole
-from seunet.images.image import Bounds, Level, RgbArray
+from seunet.images.image import Bounds, Facts, Image, Level, RgbArray, region_error, whole
 from seunet.images.pillow_codec import DECODE_FAULTS, fault_reason
 from seunet.images.resolution import Stated, number, settled
 from seunet.images.to_rgb import on_white
@@ -30,7 +30,7 @@ def detect_vendor(path: Path) -> str | None:
         return None
 
 
-class SlideImage(FileImage):
+class SlideImage(Image):
     """An OpenSlide object dies of its first error: it is opened again for the next region."""
 
     def __init__(self, facts: Facts, path: Path, slide: openslide.OpenSlide) -> None:
@@ -85,17 +85,16 @@ class SlideImage(FileImage):
 
 def open_slide(path: Path, user_mpp: float | None) -> SlideImage:
     """Open what OpenSlide reads."""
-    try:
-        slide = openslide.OpenSlide(path)
-    except FAULTS as error:
-        raise InputError(f"{path.name}: cannot be opened ({fault_reason(error)}); copy it again") from error
-    try:
-        return SlideImage(_facts(slide, path.name, user_mpp), path, slide)
-    except BaseException as error:
-        slide.close()
-        if isinstance(error, FAULTS) and not isinstance(error, InputError):
+    with ExitStack() as unless_opened:
+        try:
+            slide = unless_opened.enter_context(openslide.OpenSlide(path))
+            image = SlideImage(_facts(slide, path.name, user_mpp), path, slide)
+        except InputError:
+            raise
+        except FAULTS as error:
             raise InputError(f"{path.name}: cannot be opened ({fault_reason(error)}); copy it again") from error
-        raise
+        unless_opened.pop_all()
+        return image
 
 
 def _facts(slide: openslide.OpenSlide, name: str, user_mpp: float | None) -> Facts:

@@ -14,8 +14,7 @@ import numpy as np
 from PIL import Image as Pillow
 
 from seunet.errors import InputError
-from seunet.images.file_image import Facts, FileImage, levels_of, whole
-from seunet.images.image import RgbArray
+from seunet.images.image import Facts, Image, RgbArray, levels_of, whole
 from seunet.images.pillow_codec import DECODE_FAULTS, load_raster, mode_name, open_raster, stored_bits
 from seunet.images.resolution import MICRONS, Stated, settled
 from seunet.images.to_rgb import Coding, to_rgb
@@ -30,7 +29,7 @@ CODINGS = {
 }
 
 
-class PictureImage(FileImage):
+class PictureImage(Image):
     """One level of pixels in memory, held by Pillow."""
 
     def __init__(self, facts: Facts, picture: Pillow.Image, coding: Coding, file: BinaryIO) -> None:

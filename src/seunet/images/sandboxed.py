@@ -1,6 +1,6 @@
 """Images opened and read in a process of their own: a file that hangs, crashes or bloats its decoder costs a region.
 
-The same `Image` as from `opening.open_image`.  Pixels come back through memory that both processes hold.
+The same `Image` as from `open.open_image`.  Pixels come back through memory that both processes hold.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from seunet.errors import InputError, RegionError, ResourceError, SeunetError
 from seunet.images.facts import facts_of
-from seunet.images.file_image import Facts, FileImage, region_error
-from seunet.images.image import RgbArray
+from seunet.images.image import Facts, Image, RgbArray, region_error
 from seunet.limits import MAX_READ_SECONDS, MAX_READER_BYTES
 from seunet.storage.sandbox import Child, SharedBytes, new_shared_file
 
@@ -90,7 +89,7 @@ class ReadingProcess:
         self.stop()
 
 
-class GuardedImage(FileImage):
+class GuardedImage(Image):
     """An image in another process; see `open_guarded`."""
 
     def __init__(self, facts: Facts, process: ReadingProcess, owned: bool, path: Path, limit_seconds: float) -> None:

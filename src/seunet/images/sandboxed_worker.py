@@ -1,4 +1,4 @@
-"""The process that opens and reads images of unknown origin for guarded.py.
+"""The process that opens and reads images of unknown origin for sandboxed.py.
 
 `python -m seunet.images.sandboxed_worker LIMIT_BYTES PARENT FILE`: one JSON line in, one JSON line out; pixels go into
 the file with the descriptor FILE, which the parent shares.  Requests: {"open": path, "mpp": …}, {"read": [level, x, y,
@@ -15,7 +15,7 @@ from typing import Any
 
 from seunet.errors import InputError, RegionError
 from seunet.images.facts import describe
-from seunet.images.file_image import FileImage
+from seunet.images.image import Image
 from seunet.images.open import open_image
 from seunet.memory import keep_freed_memory
 from seunet.storage.sandbox import SharedBytes
@@ -29,7 +29,7 @@ class Reader:
 
     def __init__(self, file: int) -> None:
         self._shared = SharedBytes(file)
-        self._image: FileImage | None = None
+        self._image: Image | None = None
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """Do what is asked; what is wrong with the image comes back as a fault."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tifffile import TiffFile, TiffPage
 
 from seunet.errors import InputError
-from seunet.images.file_image import Facts, FileImage, levels_of, region_error, whole
-from seunet.images.image import Level, RgbArray
+from seunet.images.image import Facts, Image, Level, RgbArray, check_size, levels_of, region_error, whole
 from seunet.images.ome import is_ome, parse_ome
 from seunet.images.pillow_codec import fault_reason
 from seunet.images.resolution import MICRONS, UNITS, Stated, number, settled
@@ -20,7 +19,6 @@ from seunet.images.tiff_pages import (
     FAULTS,
     area,
     check_segments,
-    check_size,
     coding_of,
     is_aperio,
     missing_segments,
@@ -37,7 +35,7 @@ RESOLUTION_UNITS = {2: "inch", 3: "cm"}
 logging.getLogger("tifffile").addHandler(logging.NullHandler())  # what it would print, we say ourselves
 
 
-class TiffImage(FileImage):
+class TiffImage(Image):
     """Levels are pages of one file."""
 
     def __init__(self, facts: Facts, pages: list[TiffPage], codings: list[Coding], tiff: TiffFile, file: int) -> None:
@@ -64,21 +62,19 @@ class TiffImage(FileImage):
 
 def open_tiff(path: Path, user_mpp: float | None) -> TiffImage:
     """Open a TIFF of any kind that tifffile reads."""
-    try:
-        tiff = TiffFile(path)
-    except FAULTS as error:
-        raise _unreadable(path.name, error) from error
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return _opened(tiff, file, path.name, user_mpp)
-    except FAULTS as error:
-        _close(tiff, file)
-        if isinstance(error, InputError):
+    with ExitStack() as unless_opened:
+        try:
+            tiff = unless_opened.enter_context(TiffFile(path))
+            file = os.open(path, os.O_RDONLY)
+            unless_opened.callback(os.close, file)
+            image = _opened(tiff, file, path.name, user_mpp)
+        except InputError:
             raise
-        raise _unreadable(path.name, error) from error
-    except BaseException:
-        _close(tiff, file)
-        raise
+        except FAULTS as error:
+            reason = fault_reason(error)
+            raise InputError(f"{path.name}: not a readable TIFF ({reason}); copy or export it again") from error
+        unless_opened.pop_all()
+        return image
 
 
 def open_aperio(path: Path, user_mpp: float | None) -> TiffImage | None:
@@ -94,20 +90,10 @@ def open_aperio(path: Path, user_mpp: float | None) -> TiffImage | None:
     return None
 
 
-def _unreadable(name: str, error: BaseException) -> InputError:
-    return InputError(f"{name}: not a readable TIFF ({fault_reason(error)}); copy or export it again")
-
-
-def _close(tiff: TiffFile, file: int) -> None:
-    with suppress(OSError):
-        tiff.close()
-    os.close(file)
-
-
 def _opened(tiff: TiffFile, file: int, name: str, user_mpp: float | None) -> TiffImage:
     found = pyramid(tiff, name)
     base, decisions = found.pages[0], list(found.decisions)
-    check_size(base, name)
+    check_size(name, base.imagewidth, base.imagelength)
     codings = [coding_of(base, name)]
     check_segments(base, name)
     pages = [base]

@@ -12,7 +12,7 @@ from tifffile import TiffFile, TiffFileError, TiffPage, TiffPages
 from seunet.errors import InputError
 from seunet.images.pillow_codec import DECODE_FAULTS
 from seunet.images.to_rgb import Alpha, Coding
-from seunet.limits import MAX_PAGES, MAX_SEGMENT_BYTES, MAX_SLIDE_PIXELS
+from seunet.limits import MAX_PAGES, MAX_SEGMENT_BYTES
 
 FAULTS = (*DECODE_FAULTS, TiffFileError, AssertionError)
 """What tifffile and its codecs raise on broken files, found with mutants (benchmarks/reliability/inference.py)."""
@@ -178,9 +178,3 @@ def _alpha(page: TiffPage) -> Alpha:
         return "none"
     kinds: dict[int, Alpha] = {1: "premultiplied", 2: "plain"}
     return kinds.get(int(page.extrasamples[0]) if page.extrasamples else 0, "unknown")
-
-
-def check_size(page: TiffPage, name: str) -> None:
-    """Refuse what no scanner makes."""
-    if area(page) > MAX_SLIDE_PIXELS:
-        raise InputError(f"{name}: claims {page.imagewidth}×{page.imagelength} pixels; it is broken: copy it again")

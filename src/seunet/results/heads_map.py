@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.images.image import RgbArray
 from seunet.results.find_objects import Labels
 from seunet.results.frame import Color
 from seunet.results.legend import QUICKLY, Line, code_shares, shades, with_legend
 from seunet.storage.atomic import write_bytes
 
-RgbArray = NDArray[np.uint8]
 Sigmas = Sequence[tuple[float, float]]
 
 TINT: Final = 0.7

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.images.image import RgbArray
 from seunet.results.find_objects import Labels
 from seunet.results.frame import Color
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-RgbArray = NDArray[np.uint8]
 Shares = NDArray[np.float32]
 Line = tuple[Color | None, str]
 """A colour and what it stands for; None for the hatching of what was not analysed."""

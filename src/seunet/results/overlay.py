@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
+from seunet.images.image import RgbArray
 from seunet.results.find_objects import Labels, Object, Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, Shares, code_shares, with_legend
 from seunet.storage.atomic import write_bytes
-
-RgbArray = NDArray[np.uint8]
 
 MAX_THUMBNAIL_PX: Final = 4096
 TINT: Final = 0.35

@@ -1,4 +1,4 @@
-"""The moments of a scale space, block by block of the image: the fast path behind `maths.scale_signature`."""
+"""The moments of a scale space, block by block of the image (`signatures.py` says what for)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.scale.signatures import LADDER, MOMENTS, Rung, smoothing_taps
+from seunet.scale.signatures import LADDER, MOMENTS, smoothing_taps
 
 FloatImage = NDArray[np.float32]
 
@@ -17,7 +17,6 @@ BLOCK_PX = 128
 """About the side of the blocks that are averaged by themselves, in pixels of the image."""
 
 STRIP_ROWS = 64
-_BORDER = cv2.BORDER_REFLECT_101
 _ONE = np.ones(1, dtype=np.float32)
 
 
@@ -34,7 +33,8 @@ def block_moments(plane: FloatImage) -> NDArray[np.float64]:
     for number, rung in enumerate(LADDER):
         if rung.level != level:
             current, level = np.ascontiguousarray(smooth[::2, ::2]), rung.level
-        smooth = smoothed(current, rung)
+        taps = smoothing_taps(rung.added)
+        smooth = _filtered(current, taps, taps)
         _moments(smooth, rung.sigma, result[:, :, number])
     return result
 
@@ -42,13 +42,6 @@ def block_moments(plane: FloatImage) -> NDArray[np.float64]:
 def block_means(plane: FloatImage, blocks: tuple[int, int]) -> NDArray[np.float32]:
     """The mean of each of rows × columns equal parts of the plane, pixels on an edge shared: two small products."""
     return _over_rows(_over_columns(plane, blocks[1]), blocks[0])
-
-
-def smoothed(plane: FloatImage, rung: Rung) -> FloatImage:
-    """The plane smoothed by `rung.added`, mirrored at its edges."""
-    taps = _taps(rung.added)
-    result: FloatImage = cv2.sepFilter2D(plane, -1, taps, taps, borderType=_BORDER)  # type: ignore[assignment]
-    return result
 
 
 def _moments(smooth: FloatImage, sigma: float, out: NDArray[np.float64]) -> None:
@@ -98,13 +91,10 @@ def _over_rows(plane: FloatImage, count: int) -> FloatImage:
 
 
 def _filtered(plane: FloatImage, row: FloatImage, column: FloatImage) -> FloatImage:
-    result: FloatImage = cv2.sepFilter2D(plane, -1, row, column, borderType=_BORDER)  # type: ignore[assignment]
+    """Filtered along both axes, mirrored at its edges."""
+    border = cv2.BORDER_REFLECT_101
+    result: FloatImage = cv2.sepFilter2D(plane, -1, row, column, borderType=border)  # type: ignore[assignment]
     return result
-
-
-@lru_cache(maxsize=32)
-def _taps(sigma: float) -> FloatImage:
-    return smoothing_taps(sigma)
 
 
 @lru_cache(maxsize=256)

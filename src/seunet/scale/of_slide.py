@@ -6,18 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from seunet.errors import InputError
-from seunet.images.image import Image
+from seunet.images.image import Bounds, Image
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
-from seunet.scale.regions import (
-    ARRAY_GRID,
-    MIN_SIDE_PX,
-    REGION_PX,
-    Box,
-    Region,
-    observe,
-    spread_boxes,
-    tissue_share,
-)
+from seunet.scale.regions import ARRAY_GRID, MIN_SIDE_PX, REGION_PX, Region, observe, spread_boxes, tissue_share
 
 ENOUGH_REGIONS: Final = 9
 MOST_READS: Final = 96
@@ -60,7 +51,7 @@ def _regions(image: Image) -> Iterator[Region]:
             return
 
 
-def _boxes(height_px: int, width_px: int) -> Iterator[Box]:
+def _boxes(height_px: int, width_px: int) -> Iterator[Bounds]:
     """The regions of an image that nine of them nearly cover; of a larger one, places spread ever more densely."""
     if max(height_px, width_px) <= ARRAY_GRID * REGION_PX:
         yield from spread_boxes(height_px, width_px)
@@ -68,7 +59,7 @@ def _boxes(height_px: int, width_px: int) -> Iterator[Box]:
     width, height = min(REGION_PX, width_px), min(REGION_PX, height_px)
     for number in range(1, MOST_READS + 1):
         x, y = halton(number, 2) * (width_px - width), halton(number, 3) * (height_px - height)
-        yield Box(round(x), round(y), width, height)
+        yield Bounds(round(x), round(y), width, height)
 
 
 def halton(number: int, base: int) -> float:

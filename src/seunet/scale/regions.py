@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
+from seunet.images.image import Bounds, RgbArray
 from seunet.scale.moments import block_means, block_moments
 from seunet.scale.signatures import red_density
-
-RgbArray = NDArray[np.uint8]
 
 REGION_PX: Final = 1024
 WHOLE_PX: Final = 1280
@@ -45,15 +44,6 @@ class Region(NamedTuple):
     """Of red, green and blue optical density over tissue, [3, 3]."""
 
 
-class Box(NamedTuple):
-    """A rectangle of pixels."""
-
-    x: int
-    y: int
-    width_px: int
-    height_px: int
-
-
 def checked_rgb(image: object) -> RgbArray:
     """The image, if it is one."""
     pixels = np.asarray(image)
@@ -65,9 +55,9 @@ def checked_rgb(image: object) -> RgbArray:
     return pixels
 
 
-def spread_boxes(height_px: int, width_px: int) -> list[Box]:
+def spread_boxes(height_px: int, width_px: int) -> list[Bounds]:
     """The image as one region, or up to 3 × 3 regions spread evenly over a larger one."""
-    return [Box(x, y, width, height) for y, height in _spread(height_px) for x, width in _spread(width_px)]
+    return [Bounds(x, y, width, height) for y, height in _spread(height_px) for x, width in _spread(width_px)]
 
 
 def tissue_share(rgb: RgbArray) -> float:

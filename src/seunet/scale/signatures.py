@@ -11,6 +11,7 @@ derivatives are (third and fourth moments) says where nuclei begin and end, and 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -74,6 +75,7 @@ LADDER: Final = ladder()
 SIGNATURE_LENGTH: Final = 6 * len(LADDER) + len(LADDER[::3])
 
 
+@lru_cache(maxsize=32)
 def smoothing_taps(sigma: float) -> NDArray[np.float32]:
     """The discrete analogue of the Gaussian, which is right for small σ too: [2R + 1]."""
     radius = math.ceil(_REACH * sigma)
