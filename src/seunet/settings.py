@@ -16,9 +16,25 @@ from seunet.storage.files import read_limited
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
+def shipped_configs() -> dict[str, Path]:
+    """The configs of the package by name: beside its modules in a wheel, beside `src` in a checkout."""
+    package = Path(__file__).parent
+    folders = (package / "configs", package.parents[1] / "configs")
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+
+
+def config_file(name_or_path: Path) -> Path:
+    """The file at a path, or the config of the package of that name; a file of the user's goes before."""
+    if name_or_path.is_file():
+        return name_or_path
+    shipped = shipped_configs()
+    name = name_or_path.stem if name_or_path.suffix == ".yaml" else str(name_or_path)
+    return shipped.get(name, name_or_path) if name_or_path.parent in (Path(), Path("configs")) else name_or_path
+
+
 def read_settings(kind: type[Settings], path: Path, overrides: Sequence[str] = ()) -> Settings:
     """The settings of a YAML file with `a.b=value` overrides applied, or one line that names what is wrong."""
-    tree = _read_yaml(path)
+    tree = _read_yaml(config_file(path))
     for override in overrides:
         _apply(tree, override)
     return checked_settings(kind, tree, str(path))
@@ -80,7 +96,12 @@ class _PlainYaml(yaml.SafeLoader):
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    data = read_limited(path, MAX_CONFIG_BYTES, ("give a config file", "this is no config"), where=str(path))
+    data = read_limited(
+        path,
+        MAX_CONFIG_BYTES,
+        ("give a config file, or a name that `seunet configs list` shows", "this is no config"),
+        where=str(path),
+    )
     return _mapping(_parse(data, str(path)), str(path))
 
 

@@ -16,6 +16,7 @@ from seunet.training.config import learning_fields, read_config
 from support.cli import seunet
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+REMEDY = "give a config file, or a name that `seunet configs list` shows"
 SHIPPED = sorted(path for path in CONFIGS.glob("*.yaml") if not path.name.startswith("reproduce"))
 
 
@@ -107,7 +108,7 @@ def test_malformed_overrides_are_refused(override: str, text: str, tmp_path: Pat
         ("machine.devise=cpu", "c.yaml: in `machine`: unknown key 'devise'; did you mean 'device'? (known: checkpoint"),
         (
             "validation.zzz=1",
-            "c.yaml: in `validation`: unknown key 'zzz' (known: batch, every_epochs, fusion, mean_of_last)",
+            "c.yaml: in `validation`: unknown key 'zzz' (known: batch, every_epochs, fusion, mean_of_last, times)",
         ),
     ],
 )
@@ -174,8 +175,8 @@ def test_a_file_too_large_for_a_config_is_not_parsed(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_folder_are_said_to_be_unreadable(tmp_path: Path) -> None:
     missing = tmp_path / "none.yaml"
-    assert refusal(missing) == f"{missing}: cannot be read (No such file or directory); give a config file"
-    assert refusal(tmp_path) == f"{tmp_path}: cannot be read (Is a directory); give a config file"
+    assert refusal(missing) == f"{missing}: cannot be read (No such file or directory); {REMEDY}"
+    assert refusal(tmp_path) == f"{tmp_path}: cannot be read (Is a directory); {REMEDY}"
 
 
 def test_what_decides_learning_is_everything_but_the_machine_and_the_place_of_the_data(tmp_path: Path) -> None:

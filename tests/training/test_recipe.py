@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from seunet.models import create_model
+from seunet.training.config import checked_config
+from seunet.training.loop import _epochs
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace, without_decay
 
 
@@ -70,3 +72,14 @@ def test_the_pace_reaches_every_group() -> None:
     for group in optimizer.param_groups:
         assert group["lr"] == pace.learning_rate
         assert group["betas"] == (pace.momentum, 0.999)
+
+
+@pytest.mark.parametrize(
+    ("steps", "times", "expected"),
+    [(None, None, (70, 1)), (12, None, (3, 1)), (13, 2, (3, 1)), (400, 8, (100, 12)), (1, 8, (1, 1))],
+)
+def test_so_many_steps_are_so_many_epochs_of_any_set_with_validations_spread_over_them(
+    steps: int | None, times: int | None, expected: tuple[int, int]
+) -> None:
+    tree = {"data": {"root": "set"}, "recipe": {"steps": steps}, "validation": {"times": times}}
+    assert _epochs(checked_config(tree, "the test"), steps_per_epoch=4) == expected

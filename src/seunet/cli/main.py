@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from seunet import __version__
+from seunet.cli.configs import app as configs_app
 from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
@@ -39,6 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
+app.add_typer(configs_app, name="configs")
 app.add_typer(plot_app, name="plot")
 
 

@@ -25,12 +25,15 @@ EXIT_TERMINATED = 143
 LINE_SECONDS = 30.0
 """How often a line is printed where there is no terminal to draw a bar on."""
 
-CONFIG = typer.Argument(..., readable=False, metavar="CONFIG", help="A YAML file, e.g. configs/monuseg-cpu.yaml.")
+CONFIG = typer.Argument(
+    ..., readable=False, metavar="CONFIG", help="A YAML file, or a name that `seunet configs list` shows."
+)
 RUN = typer.Option(None, "-o", "--out", readable=False, metavar="RUN", help="The folder of the run.")
 SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Change a value of the config, e.g. recipe.batch=8.")
 RESUME = typer.Option(False, "--resume", help="Resume the run in RUN from its last checkpoint.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the run in RUN.")
 PRINT_CONFIG = typer.Option(False, "--print-config", help="Print the whole config and exit.")
+DATA = typer.Option(None, "--data", readable=False, metavar="DEST", help="A prepared set; short for --set data.root=….")
 DEVICE = typer.Option(None, "--device", metavar="auto|cpu|cuda", help="Short for --set machine.device=….")
 WORKERS = typer.Option(None, "--workers", "--num-workers", min=0, max=256, help="Short for --set machine.workers=….")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -39,6 +42,7 @@ PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 def train(
     config: Path = CONFIG,
     out: Path | None = RUN,
+    data: Path | None = DATA,
     set_values: list[str] = SET,
     resume: bool = RESUME,
     overwrite: bool = OVERWRITE,
@@ -49,12 +53,13 @@ def train(
 ) -> None:
     """Train a model. Ctrl-C and SIGTERM write a checkpoint first; with --resume the weights end the same.
 
-    Example: seunet train configs/monuseg-cpu.yaml -o runs/nuclei --set data.root=prepared/monuseg
+    Example: seunet train nuclei-fine-tune --data prepared/lab -o runs/lab
+    Example: seunet train configs/monuseg-cpu.yaml -o runs/nuclei --set recipe.epochs=10
     """
     from seunet.settings import to_yaml
     from seunet.training.config import read_config
 
-    short = {"machine.device": device, "machine.workers": workers}
+    short = {"data.root": data, "machine.device": device, "machine.workers": workers}
     overrides = [*set_values, *(f"{name}={value}" for name, value in short.items() if value is not None)]
     chosen = read_config(config, overrides)
     if print_config:

@@ -95,7 +95,7 @@ def _mask_findings(manifest: Manifest, entry: ImageEntry, mask: NDArray[Any]) ->
     if set(areas) <= {manifest.ignore_code}:
         yield Finding(path, "empty: no pixel is annotated")
     elif entry.instances is not None and set(areas) <= {0, manifest.ignore_code}:
-        yield Finding(path, "empty: not one instance")
+        yield Finding(path, "empty: not one instance; right only if the image shows none", note=True)
 
 
 def _instance_findings(entry: ImageEntry, mask: NDArray[Any], instances: NDArray[Any]) -> Iterator[Finding]:

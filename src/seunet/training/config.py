@@ -64,6 +64,8 @@ class RecipeSection(_Section):
     """Adam with 1cycle, stepped every batch."""
 
     epochs: int = Field(default=70, ge=1, le=100_000)
+    steps: int | None = Field(default=None, ge=1, le=100_000_000)
+    """In place of `epochs`: as many whole epochs as come nearest to so many steps, for sets of any size."""
     batch: int = Field(default=20, ge=1, le=65_536)
     """Windows a step, over all processes."""
     accumulate: int = Field(default=1, ge=1, le=65_536)
@@ -98,6 +100,8 @@ class ValidationSection(_Section):
     """When the held-out images are looked at, and what decides which weights are best."""
 
     every_epochs: int = Field(default=1, ge=1)
+    times: int | None = Field(default=None, ge=1)
+    """In place of `every_epochs`: about so many validations, spread evenly over the run."""
     fusion: str = "p_ens"
     mean_of_last: int = Field(default=1, ge=1)
     """The mean over so many validations, this one and those before it, decides: a single one jumps."""
@@ -145,6 +149,7 @@ def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
 
 _YOUNGER: Final = {
     "start": None,
+    "recipe.steps": None,
     "recipe.class_weights": None,
     "recipe.first_head_scale": None,
     "recipe.foreign_share": 0.0,
@@ -153,6 +158,7 @@ _YOUNGER: Final = {
     "recipe.average": None,
     "recipe.frozen_norms": False,
     "validation.mean_of_last": 1,
+    "validation.times": None,
 }
 """Fields that the first runs did not have, with the value that means what was done then: those are the same runs."""
 

@@ -127,6 +127,13 @@ def _trainer(model: ScaleUNet, recipe: RecipeSection, processes: Processes) -> T
     )
 
 
+def _epochs(config: TrainingConfig, steps_per_epoch: int) -> tuple[int, int]:
+    """How many there are, and after how many of them the held-out images are looked at."""
+    recipe, rules = config.recipe, config.validation
+    epochs = recipe.epochs if recipe.steps is None else max(round(recipe.steps / steps_per_epoch), 1)
+    return epochs, rules.every_epochs if rules.times is None else max(epochs // rules.times, 1)
+
+
 def _claim(folder: RunFolder, processes: Processes, resume: bool, overwrite: bool) -> None:
     """Lock the folder for all processes together, and empty it where that is asked for."""
     folder.check(resume, overwrite)
@@ -160,7 +167,8 @@ class Run:
         model, self.sources, lines = _model_and_sources(config, processes, folder.last if resume else None)
         self.trainer = _trainer(model.to(processes.device), config.recipe, processes)
         self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
-        self.total_steps = self.steps_per_epoch * config.recipe.epochs
+        epochs, self.validate_every = _epochs(config, self.steps_per_epoch)
+        self.total_steps = self.steps_per_epoch * epochs
         _claim(folder, processes, resume, overwrite)
         self.progress = restore(kept_before(folder, config, self.sources), self.trainer) if resume else Progress()
         self.meter = Meter(clock, processes.device)
@@ -278,7 +286,7 @@ class Run:
                 self.keeper.keep_best()
                 self._checkpoint()
             return
-        if not last and (epoch + 1) % rules.every_epochs:
+        if not last and (epoch + 1) % self.validate_every:
             return
         # Norms that are not synced differ by process; what is judged is what is kept.
         judged = self.trainer.judged

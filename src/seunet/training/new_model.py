@@ -18,7 +18,7 @@ from seunet.models.inheritance import inherit, same_classes
 from seunet.models.registry import create_model, model_config
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
-from seunet.training.config import TrainingConfig
+from seunet.training.config import ModelSection, TrainingConfig
 from seunet.training.head_bands import fitting_head, head_scales
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
 def _unused_options(config: TrainingConfig, start: ScaleUNet) -> list[str]:
     """What the config says of the network and is not so; a misspelt option is refused as without a start."""
     asked = config.model
-    if not asked.model_fields_set:
+    if asked == ModelSection():
         return []
     if asked.name != start.name:
         return [f"name {asked.name}"]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from seunet.errors import InputError
 from seunet.evaluation import way_names
 from seunet.models.registry import model_config
-from seunet.settings import read_settings
+from seunet.settings import config_file, read_settings
 from seunet.training.config import TrainingConfig, read_config
 
 WayName = Annotated[way_names.WayName, BeforeValidator(way_names.way_name)]
@@ -121,7 +121,7 @@ def slug(name: str) -> str:
 def read_protocol(path: Path, overrides: tuple[str, ...] = ()) -> Protocol:
     """The protocol in a file; `training` is found beside it."""
     protocol = read_settings(Protocol, path, overrides)
-    beside = path.parent / protocol.training
+    beside = config_file(path).parent / protocol.training
     return protocol.model_copy(update={"training": beside})
 
 
