@@ -47,6 +47,7 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
             },
             {"name": "SEUNet", "seeds": [0, 1], "first_seed_ways": ["scaled_filters", "stated"]},
         ],
+        "panels": ["CNN", "SEUNet"],
         "questions": [
             {"ask": "Is SEUNet above the CNN?", "first": "SEUNet", "second": "CNN"},
             {"ask": "Does the best head move?", "first": "SEUNet"},
@@ -95,11 +96,15 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     assert re.search(r"\| system, mean of its seeds \| 32 px \| 48 px \| largest range of a seed \|", text)
     pictures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(pictures) >= 6
+    assert "figures/panels.png" in pictures
     assert all((tmp_path / "report" / name).is_file() for name in pictures)
     assert html.count('src="data:image/png;base64,') == len(pictures)
     protocol = read_protocol(protocol_file)
     again = page(protocol, read_measured(protocol, tmp_path / "report"), tmp_path / "report" / "figures", numbers)
     assert as_markdown(again, tmp_path / "report") == text
+    elsewhere = read_protocol(protocol_file, ("data=gone",))
+    kept = page(elsewhere, read_measured(elsewhere, tmp_path / "report"), tmp_path / "report" / "figures", numbers)
+    assert [block.path.name for block in kept if isinstance(block, Picture) and block.draw is None] == ["panels.png"]
     before = {path: path.read_bytes() for path in (tmp_path / "report").rglob("*.json*")}
     assert seunet("reproduce", protocol_file, "-o", tmp_path / "report", "--no-progress").code == 0
     after = {path: path.read_bytes() for path in before}
@@ -203,13 +208,14 @@ def test_a_folder_of_another_protocol_or_of_somebody_else_is_refused(protocol_fi
 
 
 def test_what_is_wrong_in_a_protocol_is_one_line(protocol_file: Path, tmp_path: Path) -> None:
-    tree = yaml.safe_load(protocol_file.read_text()) | {"questions": []}
+    tree = yaml.safe_load(protocol_file.read_text()) | {"questions": [], "panels": []}
     for change, expected in (
         ({"model": []}, "unknown key 'model'; did you mean 'models'?"),
         ({"models": tree["models"] + [{"name": "cnn"}]}, "two models are called 'CNN'"),
         ({"models": [{"name": "CNN", "set": {"model.nam": "unet"}}]}, "option 'nam'"),
         ({"models": [{"name": "CNN", "seeds": [0, 1, 0]}]}, "seed 0 of 'CNN' is there twice; give each seed once"),
         ({"questions": [{"ask": "Why?", "first": "Nobody"}]}, "question 'Why?': no model is called 'Nobody'"),
+        ({"panels": ["Nobody"]}, "`panels`: no model is called 'Nobody'"),
         ({"window_sizes_px": [32, 4000]}, "`window_sizes_px` asks for windows of 4000 px, and "),
         ({"way_scales": {"blind": [0.3]}, "models": tree["models"][:1]}, "scales of 'blind': 0.3 is not a test scale"),
     ):

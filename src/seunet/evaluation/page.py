@@ -35,11 +35,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file, what it shows, and how it is drawn."""
+    """A PNG file, what it shows, and how it is drawn; None keeps it as it is."""
 
     path: Path
     caption: str
-    draw: Callable[[], Figure]
+    draw: Callable[[], Figure] | None
 
 
 Block = Heading | Text | Table | Picture
@@ -50,7 +50,7 @@ def write_pictures(blocks: Iterable[Block]) -> None:
     from seunet.evaluation.figures.style import write_png
 
     for block in blocks:
-        if isinstance(block, Picture):
+        if isinstance(block, Picture) and block.draw is not None:
             write_png(block.draw(), block.path)
 
 

@@ -29,6 +29,8 @@ class Curve(NamedTuple):
     color: Any
     width: float = 2.0
     style: str = "-"
+    band: list[tuple[float, float]] | None = None
+    """The interval at each scale."""
 
 
 def main_row(document: dict[str, Any], way: str) -> str:
@@ -101,6 +103,9 @@ def curves_figure(curves: Sequence[Curve], metric: str, title: str) -> Figure:
             markersize=(2 if marker == "o" else 5) + curve.width,
             label=f"{curve.label}  ({sum(values) / len(values):.1f})",
         )
+        if curve.band is not None:
+            low, high = ([100 * end for end in ends] for ends in zip(*curve.band, strict=True))
+            axis.fill_between(curve.scales, low, high, color=curve.color, alpha=0.12, linewidth=0)
     longest = max((curve.scales for curve in curves), key=len)
     scale_axis(axis, longest, [scale_label(scale) for scale in longest])
     open_frame(axis)

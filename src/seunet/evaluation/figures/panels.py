@@ -52,9 +52,7 @@ def panel(
     estimator: ScaleEstimator | None = None,
 ) -> Panel:
     """Window `number` at `scale`, predicted in each way and fused by `fusion` where there are several heads."""
-    window = windows[number]
-    image = rescale(window.image[None], scale, antialias)
-    mask = rescale_mask(window.mask[None], scale)
+    image, mask = _rescaled(windows, number, scale, antialias)
     found = []
     with torch.inference_mode():
         for way in ways:
@@ -64,8 +62,22 @@ def panel(
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
             name = f"{way.label}{fusions[0] if fusions else way.head_names(model)[-1]}"
             found.append((name, predicted_classes(probabilities, fusions)[-1, 0], iou))
-    pixels = (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
-    return Panel(scale, pixels, mask[0], tuple(found))
+    return Panel(scale, _pixels(image), mask[0], tuple(found))
+
+
+def window_at(windows: WindowDataset, number: int, scale: float) -> tuple[Tensor, Tensor]:
+    """Image uint8 [H, W, 3] and mask [H, W] of a window at `scale`."""
+    image, mask = _rescaled(windows, number, scale, antialias=False)
+    return _pixels(image), mask[0]
+
+
+def _rescaled(windows: WindowDataset, number: int, scale: float, antialias: bool) -> tuple[Tensor, Tensor]:
+    window = windows[number]
+    return rescale(window.image[None], scale, antialias), rescale_mask(window.mask[None], scale)
+
+
+def _pixels(image: Tensor) -> Tensor:
+    return (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
 
 
 def _estimated(

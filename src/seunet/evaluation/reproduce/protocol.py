@@ -81,6 +81,8 @@ class Protocol(_Section):
     """Some of the test scales, for ways that are too dear for all of them."""
     models: tuple[Entry, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
+    panels: tuple[str, ...] = ()
+    """Models whose first seeds are shown side by side on one window."""
 
     @model_validator(mode="after")
     def _names_fit(self) -> Protocol:
@@ -92,7 +94,15 @@ class Protocol(_Section):
             for name in (question.first, question.second):
                 if name is not None and name not in {entry.name for entry in self.models}:
                     raise ValueError(f"question {question.ask!r}: no model is called {name!r}")
+        for name in self.panels:
+            if name not in {entry.name for entry in self.models}:
+                raise ValueError(f"`panels`: no model is called {name!r}")
         return self
+
+
+def tile_numbers(tiles: Tiles | None) -> tuple[int, ...] | None:
+    """Size, stride and every n-th, as evaluations take them."""
+    return None if tiles is None else (tiles.size_px, tiles.stride_px, tiles.every)
 
 
 class Experiment(NamedTuple):

@@ -17,6 +17,7 @@ from seunet.evaluation.figures.sigmas import sigmas_figure
 from seunet.evaluation.figures.style import COLORS
 from seunet.evaluation.figures.training import course, training_curves, training_figure
 from seunet.evaluation.page import Block, Heading, Picture, Table, Text
+from seunet.evaluation.reproduce.panels import panel_blocks
 from seunet.evaluation.reproduce.paper_numbers import PAPER, PaperNumbers
 from seunet.evaluation.reproduce.protocol import Protocol, slug
 from seunet.evaluation.reproduce.run import Measured
@@ -55,7 +56,8 @@ def page(
         Heading("The systems (the paper's table 2)"),
         systems_table(measured, paper),
         *([] if statistics is None else statistics_blocks(statistics)),
-        *_curves(measured, figures),
+        *_curves(measured, figures, statistics),
+        *_side_by_side(protocol, measured, figures),
         *window_blocks(grouped(measured)),
         Heading("Which head is best at which scale (the paper's table 1)"),
         *(block for one in _of_several_heads(measured) for block in _head_blocks(one)),
@@ -193,15 +195,19 @@ def _head_blocks(one: Measured) -> list[Block]:
     return [Text(f"{title}{numbers}."), heads_table(one.evaluation)]
 
 
-def _curves(measured: Sequence[Measured], figures: Path) -> list[Block]:
+def _curves(measured: Sequence[Measured], figures: Path, statistics: Mapping[str, Any] | None) -> list[Block]:
     """All systems as trained; then each way of predicting of the models that have several."""
     firsts = [seeds[0] for seeds in grouped(measured).values()]
     metric = metric_name(firsts[0].evaluation)
-    alone = [_curve(one, "blind", place) for place, one in enumerate(firsts)]
+    systems = {} if statistics is None else statistics["systems"]
+    alone = [
+        _over_seeds(_curve(one, "blind", place), systems.get(one.job.entry.name)) for place, one in enumerate(firsts)
+    ]
+    caption = "Every system as it was trained, blind to the scale"
     blocks: list[Block] = [
         Picture(
             figures / "curves.png",
-            "Every system as it was trained, blind to the scale.",
+            f"{caption}; shaded: the intervals of the means over images and seeds." if systems else f"{caption}.",
             partial(curves_figure, alone, metric, "Blind to the scale"),
         )
     ]
@@ -222,6 +228,20 @@ def _curve(one: Measured, way: str, place: int) -> Curve:
     fewer = "" if len(known) == len(scales) else f" (at {len(known)} scales)"
     label = f"{one.job.entry.name}{WAY_NAMES[way]}{fewer}"
     return Curve(label, [scale for scale, _ in known], [iou for _, iou in known], color, 2.2, style)
+
+
+def _over_seeds(curve: Curve, system: Mapping[str, Any] | None) -> Curve:
+    """The mean over the seeds with its interval, where statistics have it."""
+    if system is None:
+        return curve
+    points = system["by_scale"]
+    band = [(point["low"], point["high"]) for point in points]
+    return curve._replace(ious=[point["value"] for point in points], band=band)
+
+
+def _side_by_side(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> list[Block]:
+    folders = {name: seeds[0].folder for name, seeds in grouped(measured).items()}
+    return panel_blocks(protocol, folders, figures)
 
 
 def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Path) -> list[Block]:

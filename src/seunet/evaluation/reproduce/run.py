@@ -2,7 +2,7 @@
 
 OUT/protocol.yaml            what was asked for
 OUT/runs/NAME-seedN/         training runs (training/run_folder.py)
-OUT/measured/NAME-seedN/     evaluation.json, equivariance.json, windows-400px/evaluation.json
+OUT/measured/NAME-seedN/     evaluation.json, equivariance.json, windows-400px/evaluation.json, panels/
 OUT/figures/, report.md, report.html
 """
 
@@ -19,7 +19,8 @@ from seunet.data.manifest import read_manifest
 from seunet.errors import InputError, unknown_name
 from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
 from seunet.evaluation.report_folder import REPORTS, read_report
-from seunet.evaluation.reproduce.protocol import Experiment, Protocol, Tiles, jobs, slug
+from seunet.evaluation.reproduce.panels import write_predictions
+from seunet.evaluation.reproduce.protocol import Experiment, Protocol, jobs, slug, tile_numbers
 from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.evaluation.way_names import scales_by_way
@@ -43,6 +44,8 @@ class Measured(NamedTuple):
 
     job: Experiment
     run: RunFolder
+    folder: Path
+    """Where its reports are."""
     evaluation: dict[str, Any]
     equivariance: dict[str, Any] | None
     windows: dict[int, dict[str, Any]]
@@ -67,7 +70,7 @@ def claim(out: Path, protocol: Protocol) -> None:
     if mark.is_file():
         before = yaml.safe_load(mark.read_text())
         before["way_scales"] = scales_by_way(before.get("way_scales", {}))
-        identity = protocol.model_dump(mode="json", exclude={"models", "training", "data", "questions"})
+        identity = protocol.model_dump(mode="json", exclude={"models", "training", "data", "questions", "panels"})
         different = first_difference(identity, before)
         if different is not None:
             name, now, then = different
@@ -174,6 +177,7 @@ def _read_job(protocol: Protocol, job: Experiment, out: Path) -> Measured:
     return Measured(
         job,
         RunFolder(out / "runs" / job.folder_name),
+        folder,
         read_report(folder / "evaluation.json", "evaluation"),
         _equivariance_report(folder, job),
         {size: read_report(_windows_folder(folder, size) / "evaluation.json") for size in protocol.window_sizes_px},
@@ -200,7 +204,7 @@ def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, 
         split=protocol.split,
         ways=job.ways,
         way_scales={way: scales for way, scales in protocol.way_scales.items() if way in job.ways},
-        tiles_px=_numbers(protocol.tiles),
+        tiles_px=tile_numbers(protocol.tiles),
         estimator=shipped_estimator()
         if "estimated" in job.ways
         else None,  # models just trained have none of their own
@@ -210,15 +214,14 @@ def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, 
     for size in protocol.window_sizes_px:
         at_one = EvaluationSettings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
         windows[size] = evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
+    if job.entry.name in protocol.panels and job.seed == job.entry.seeds[0]:
+        write_predictions(model, protocol, folder)
     if not job.entry.equivariance:
-        return Measured(job, run, report, None, windows)
-    errors = EquivarianceSettings(split=protocol.split, tiles_px=_numbers(protocol.equivariance_tiles))
-    return Measured(job, run, report, measure_equivariance(model, data, folder, errors, progress=progress), windows)
+        return Measured(job, run, folder, report, None, windows)
+    errors = EquivarianceSettings(split=protocol.split, tiles_px=tile_numbers(protocol.equivariance_tiles))
+    found = measure_equivariance(model, data, folder, errors, progress=progress)
+    return Measured(job, run, folder, report, found, windows)
 
 
 def _windows_folder(folder: Path, size_px: int) -> Path:
     return folder / f"windows-{size_px}px"
-
-
-def _numbers(tiles: Tiles | None) -> tuple[int, ...] | None:
-    return None if tiles is None else (tiles.size_px, tiles.stride_px, tiles.every)
