@@ -18,6 +18,7 @@ from support.datasets import (
     he_pixels,
     tree_bytes,
     write_bcss,
+    write_csv,
     write_image,
     write_lab,
     write_monuseg,
@@ -167,8 +168,20 @@ def test_an_unfinished_run_with_other_options_is_not_taken_over(tmp_path: Path) 
     assert seunet("data", "prepare", "monuseg", source, dest).code == 2
     assert (dest / ".work" / "TCGA-00-1000-01Z-00-DX1.json").is_file()
     assert refused("monuseg", source, dest, "--window", 32) == (
-        f"{dest}: holds an unfinished run with other options; pass --overwrite or choose an empty DEST"
+        f"{dest}: holds an unfinished run with other options (1 images, noted in the hidden folder .work); "
+        "pass --overwrite or choose an empty DEST"
     )
+    assert seunet("data", "prepare", "monuseg", source, dest, "--window", 32, "--overwrite", "--skip-errors").code == 5
+
+
+def test_after_a_corrected_class_map_a_run_that_finished_no_image_goes_on(tmp_path: Path) -> None:
+    source, codes = write_lab(tmp_path / "lab", patients=1, images_each=1), tmp_path / "classes.csv"
+    write_csv(codes, [("code", "class"), (0, "other"), (1, "tumour")])
+    options = ("--class-map", codes, "--window", 24, "--workers", 1)
+    assert "codes 2 (" in refused("folder", source, tmp_path / "dest", *options)
+    class_map(codes)
+    ran = seunet("data", "prepare", "folder", source, tmp_path / "dest", *options)
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_overwrite_never_deletes_beyond_the_set(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from seunet.data.manifest import read_manifest
 from seunet.data.prepare.plan import PrepareSettings
 from seunet.errors import InputError
 from support.cli import Ran, seunet
-from support.datasets import class_map, write_csv, write_image, write_lab
+from support.datasets import class_map, write_csv, write_image, write_lab, write_nuclei
+from support.training import tiny_file
 
 
 def prepare(source: Path, dest: Path, *options: object) -> Ran:
@@ -128,7 +129,7 @@ def test_a_class_map_that_is_no_table_is_an_error(tmp_path: Path, data: bytes, s
     ("options", "sentence"),
     [
         ((), "class masks need --class-map: a CSV with the columns code,class"),
-        (("--kind", "polygons"), "unknown kind of mask 'polygons' (known: classes, instances)"),
+        (("--kind", "polygons"), "unknown kind of mask 'polygons' (known: binary, classes, instances)"),
         (("--kind", "instances", "--patient-pattern", "("), "--patient-pattern '(': missing ), unterminated"),
         (("--kind", "instances", "--patient-pattern", "P."), "has 0 groups; put the patient in one ( )"),
         (
@@ -224,3 +225,54 @@ def test_settings_of_the_library_are_checked_too() -> None:
         PrepareSettings(stride_px=-1)
     with pytest.raises(InputError, match=r"`min_annotated` \(=1\) must be at least 0 and below 1"):
         PrepareSettings(min_annotated=1.0)
+
+
+def test_masks_of_0_and_255_need_no_table(tmp_path: Path) -> None:
+    source = write_nuclei(tmp_path / "src", images=2)
+    for number, mask in enumerate(sorted((source / "masks").iterdir())):
+        pixels = (np.asarray(Image.open(mask)) == 1).astype(np.uint8) * (255 if number else 1)
+        write_image(mask, np.stack([pixels] * 3, axis=2) if number else pixels)
+    ran = prepare(source, tmp_path / "set", "--binary", "--class-name", "gland")
+    assert (ran.code, ran.err) == (0, "")
+    assert "decision: binary masks: 0 is background, 1 and 255 are gland\n" in ran.out
+    manifest = read_manifest(tmp_path / "set")
+    assert [entry.name for entry in manifest.classes] == ["background", "gland"]
+    for image in manifest.images:
+        truth = np.asarray(Image.open(source / "masks" / f"{image.name}.png").convert("L")) > 0
+        assert image.class_pixels["1"] == truth.sum() > 0
+
+
+def test_a_binary_mask_with_grey_levels_is_named(tmp_path: Path) -> None:
+    source = write_nuclei(tmp_path / "src", images=1)
+    grey = np.zeros((64, 64), dtype=np.uint8)
+    grey[:2, :3] = 128
+    write_image(source / "masks" / "N0.png", grey)
+    ran = prepare(source, tmp_path / "set", "--binary")
+    text = "N0.png: codes 128 (6 px) are neither 0 nor 1 or 255; save the mask without grey levels, or pass --class-map"
+    assert ran.code == 2
+    assert text in ran.err
+
+
+def test_windows_are_as_large_as_the_images_where_nothing_else_is_asked_for(tmp_path: Path) -> None:
+    source = write_nuclei(tmp_path / "src", images=3, size_px=80)
+    ran = prepare(source, tmp_path / "set", "--class-map", nuclei_map(tmp_path))
+    assert ran.code == 0, ran.err
+    assert "train: 3 images of 3 patients, 3 windows of 80 px\n" in ran.out
+    assert "decision: windows of 80 px in place of 512, which many images do not fill\n" in ran.out
+    assert "padding" not in ran.out
+    assert list(read_manifest(tmp_path / "set").windows.rows) == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+    assert seunet("data", "verify", tmp_path / "set", "--no-progress").code == 0
+
+
+def test_windows_asked_for_that_images_do_not_fill_are_made_and_the_padding_is_said(tmp_path: Path) -> None:
+    source = write_nuclei(tmp_path / "src", images=2, size_px=80)
+    options = ("--window", 100, "--min-annotated", 0, "--class-map", nuclei_map(tmp_path))
+    ran = prepare(source, tmp_path / "set", *options)
+    note = "36 % of the windows of 100 px is padding (the smallest image has 80×80): prepare the set with --window 80"
+    assert note in ran.out
+    config = tiny_file(tmp_path / "config.yaml", tmp_path / "set", recipe__epochs=1, recipe__batch=1)
+    assert note in seunet("train", config, "-o", tmp_path / "run", "--no-progress").out
+
+
+def nuclei_map(root: Path) -> Path:
+    return write_csv(root / "classes.csv", [("code", "class"), (0, "other"), (1, "nucleus"), (9, "ignore")])

@@ -31,7 +31,9 @@ app.add_typer(prepare_app, name="prepare")
 SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="Folder that the archives were extracted to.")
 DEST = typer.Argument(..., readable=False, metavar="DEST", help="A new or empty folder for the prepared set.")
 PREPARED = typer.Argument(..., readable=False, metavar="DEST", help="A prepared set.")
-WINDOW = typer.Option(None, "--window", metavar="PX", help="Side of a window.")
+WINDOW = typer.Option(
+    None, "--window", metavar="PX", help="Side of a window; for folders 512, or less where images are smaller."
+)
 STRIDE = typer.Option(None, "--stride", metavar="PX", help="Step from one window to the next.")
 VALIDATION = typer.Option(
     0.0, "--validation", metavar="SHARE", help="Fraction of the training patients held out for validation."
@@ -44,7 +46,8 @@ MIN_ANNOTATED = typer.Option(
     0.5, "--min-annotated", metavar="SHARE", help="Leave out windows with a smaller annotated fraction."
 )
 INSTITUTIONS = typer.Option(None, "--test-institutions", metavar="OL,LL,…", help="TCGA site codes of the test split.")
-KIND = typer.Option("classes", "--kind", metavar="classes|instances", help="What the numbers in the masks mean.")
+KIND = typer.Option("classes", "--kind", metavar="classes|binary|instances", help="What the numbers in the masks mean.")
+BINARY = typer.Option(False, "--binary", help="Masks of 0 and 255 (or 1); short for --kind binary.")
 CLASS_MAP = typer.Option(
     None,
     "--class-map",
@@ -52,7 +55,9 @@ CLASS_MAP = typer.Option(
     metavar="CSV",
     help="Table with columns code,class; pixels of class “ignore” are not scored.",
 )
-INSTANCE_CLASS = typer.Option("nucleus", "--instance-class", metavar="NAME", help="Class of all instances.")
+CLASS_NAME = typer.Option(
+    "nucleus", "--class-name", "--instance-class", metavar="NAME", help="Class of binary masks or of all instances."
+)
 PATTERN = typer.Option(
     None, "--patient-pattern", metavar="REGEX", help="Regular expression for file names; its one group is the patient."
 )
@@ -61,7 +66,9 @@ TABLE = typer.Option(
 )
 TEST = typer.Option(0.0, "--test", metavar="SHARE", help="Fraction of the patients in the test split.")
 WORKERS = typer.Option(None, "--workers", "--num-workers", min=1, max=256, help="Processes; default: one per core.")
-OVERWRITE = typer.Option(False, "--overwrite", help="Replace a prepared set in DEST; other files there stay.")
+OVERWRITE = typer.Option(
+    False, "--overwrite", help="Replace a prepared set or an unfinished run in DEST; other files there stay."
+)
 SKIP = typer.Option(False, "--skip-errors", help="Leave out faulty images, list them, exit with code 5.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
@@ -135,7 +142,8 @@ def prepare_folder(
     shared: Shared,
     kind: str = KIND,
     class_map: Path | None = CLASS_MAP,
-    instance_class: str = INSTANCE_CLASS,
+    binary: bool = BINARY,
+    class_name: str = CLASS_NAME,
     patient_pattern: str | None = PATTERN,
     table: Path | None = TABLE,
     test: float = TEST,
@@ -143,14 +151,15 @@ def prepare_folder(
 ) -> None:
     """Your own data: the folders “images” and “masks” in SRC, files of the same name in both.
 
-    Example: seunet data prepare folder lab/ prepared/lab --class-map classes.csv --mpp 0.25
+    Example: seunet data prepare folder lab/ prepared/lab --binary --mpp 0.25
     --patient-pattern '^(P[0-9]+)_' --test 0.2
     """
     from seunet.data.formats.folder import FolderRules, plan_folder
 
-    rules = FolderRules(kind, class_map, instance_class, patient_pattern, table, test)
+    rules = FolderRules("binary" if binary else kind, class_map, class_name, patient_pattern, table, test)
     settings = _settings(shared, 512, min_annotated=min_annotated)
-    _carry_out(plan_folder(shared.source, shared.dest, settings, rules), shared)
+    plan = plan_folder(shared.source, shared.dest, settings, rules)
+    _carry_out(plan._replace(fit_windows=shared.window is None), shared)
 
 
 def _settings(shared: Shared, window_px: int, stride_px: int | None = None, **chosen: Any) -> PrepareSettings:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from seunet.data.prepare.one_image import IGNORE_CODE
 from seunet.errors import InputError
 from seunet.limits import MAX_MANIFEST_BYTES
-from seunet.maths.windows import window_grid
+from seunet.maths.windows import MAX_PADDED, fitting_size_px, padded_share, window_grid
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, read_limited
@@ -120,6 +120,20 @@ class Manifest(_Frozen):
         return areas
 
 
+def padding_note(manifest: Manifest) -> str | None:
+    """A line for people where much of the windows lies beyond the images."""
+    windows, sizes = manifest.windows, [(image.height_px, image.width_px) for image in manifest.images]
+    share = padded_share(sizes, windows.size_px, windows.stride_px)
+    if share <= MAX_PADDED:
+        return None
+    better = fitting_size_px(sizes, windows.size_px)
+    smallest = min(manifest.images, key=lambda image: image.height_px * image.width_px)
+    return (
+        f"note: {100 * share:.0f} % of the windows of {windows.size_px} px is padding (the smallest image has "
+        f"{smallest.width_px}×{smallest.height_px}): prepare the set with --window {better}"
+    )
+
+
 def retiled(manifest: Manifest, size_px: int, stride_px: int, every: int = 1) -> Manifest:
     """The same images cut into other windows, of each image the first and then every n-th of them.
 
@@ -188,4 +202,5 @@ def summary_lines(manifest: Manifest) -> list[str]:
         counts.update({name: n for name, n in image.counts.items() if not name.startswith("source_code_")})
     if counts:
         lines.append(", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items() if count))
-    return lines + [f"decision: {sentence}" for sentence in manifest.decisions]
+    note = padding_note(manifest)
+    return lines + [f"decision: {sentence}" for sentence in manifest.decisions] + ([note] if note else [])

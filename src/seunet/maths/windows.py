@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+MAX_PADDED: Final = 0.1
+"""Of the windows' area: more of it beyond the images is better spent on smaller windows."""
 
 
 def window_starts(length_px: int, size_px: int, stride_px: int) -> list[int]:
@@ -37,3 +41,28 @@ def annotated_fraction(mask: NDArray[Any], x: int, y: int, size_px: int, ignore_
     """The share of a window's size_px² pixels that carry a class; pixels beyond the image do not."""
     part = mask[y : y + size_px, x : x + size_px]
     return int(np.count_nonzero(part != ignore_code)) / (size_px * size_px)
+
+
+def padded_share(sizes_px: Sequence[tuple[int, int]], size_px: int, stride_px: int) -> float:
+    """How much of the area of all windows lies beyond the images, which are (height, width).
+
+    >>> round(padded_share([(400, 400)], 512, 512), 2)
+    0.39
+    """
+    windows = covered = 0
+    for height, width in sizes_px:
+        count = len(window_starts(height, size_px, stride_px)) * len(window_starts(width, size_px, stride_px))
+        windows += count
+        covered += count * min(height, size_px) * min(width, size_px)
+    return 1 - covered / max(windows * size_px * size_px, 1)
+
+
+def fitting_size_px(sizes_px: Sequence[tuple[int, int]], largest_px: int) -> int:
+    """The largest side of windows, lying side by side, that leaves little of them beyond the images.
+
+    >>> fitting_size_px([(400, 400), (1000, 1000)], 512), fitting_size_px([(1000, 600)], 512)
+    (400, 512)
+    """
+    sides = {min(side, largest_px) for size in sizes_px for side in size} | {largest_px}
+    fitting = [side for side in sides if padded_share(sizes_px, side, side) <= MAX_PADDED]
+    return max(fitting, default=min(sides))

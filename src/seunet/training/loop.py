@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from seunet.data.manifest import read_manifest
+from seunet.data.manifest import padding_note, read_manifest
 from seunet.errors import InputError, ResourceError, SeunetError
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.config import RecipeSection, TrainingConfig
@@ -107,7 +107,8 @@ def _model_and_sources(
         lines = begin_with(model, start, config)
     sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
     check_shares(sources.training, config.recipe, processes, config.data.root)
-    return model, sources, [str(sources.held_out), *lines]
+    note = padding_note(manifest)
+    return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
 
 
 def _trainer(model: ScaleUNet, recipe: RecipeSection, processes: Processes) -> Trainer:

@@ -26,7 +26,9 @@ COLOURS = [
     (60, 190, 200),
     (240, 130, 40),
 ]
-KINDS = ("classes", "instances")
+KINDS = ("binary", "classes", "instances")
+JOB_KINDS = {"classes": "codes"}
+BINARY_CODES = {"0": 0, "1": 1, "255": 1}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
     found = move_share(found, settings.validation, settings.seed + 1, "validation")
     return make_plan(
         "folder",
-        "codes" if rules.kind == "classes" else "instances",
+        JOB_KINDS.get(rules.kind, rules.kind),
         classes,
         settings,
         found,
@@ -85,8 +87,14 @@ def classes_of(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], li
             {},
             [f"instance masks: 0 is background, every other number one {rules.instance_class}"],
         )
+    if rules.kind == "binary":
+        two = ["background", rules.instance_class]
+        return _entries(two), BINARY_CODES, [f"binary masks: 0 is background, 1 and 255 are {rules.instance_class}"]
     if rules.class_map is None:
-        raise InputError("class masks need --class-map: a CSV with the columns code,class (class “ignore” is special)")
+        raise InputError(
+            "class masks need --class-map: a CSV with the columns code,class (class “ignore” is special); for masks of "
+            "0 and 255 pass --binary, for numbered objects --kind instances"
+        )
     path = rules.class_map
     names: list[str] = []
     codes: dict[str, int] = {}

@@ -45,12 +45,18 @@ def claim(dest: Path, options: str, whole: str, overwrite: bool) -> Manifest | N
             finish(dest, manifest)
             return manifest
         raise InputError(f"{dest}: holds a set prepared from other files or options; pass --overwrite or another DEST")
-    # A run killed while it wrote its claim leaves a .work without one: nobody's.
-    if (mark.is_file() or entries not in ([], [WORK])) and not overwrite:
-        remedy = "pass --overwrite or choose an empty DEST"
-        if mark.is_file():
-            raise InputError(f"{dest}: holds an unfinished run with other options; {remedy}")
-        raise something_else(dest, entries[0], remedy)
+    # A run killed while it wrote its claim leaves a .work without one: nobody's.  So is one that finished no image.
+    begun = mark.is_file()
+    finished = len(list((dest / WORK).glob("*.json"))) if begun else 0
+    foreign = sorted(set(entries) - {WORK, *(FOLDERS if begun else ())})
+    remedy = "pass --overwrite or choose an empty DEST"
+    if finished and not overwrite:
+        raise InputError(
+            f"{dest}: holds an unfinished run with other options ({finished} images, noted in the hidden folder "
+            f"{WORK}); {remedy}"
+        )
+    if foreign and not overwrite:
+        raise something_else(dest, foreign[0], remedy)
     _clear(dest)
     write_text(mark, options)
     return None

@@ -24,6 +24,7 @@ from seunet.storage.files import read_limited, sha256
 
 IGNORE_CODE = 255
 MAX_CODE = 65_535
+NOT_BINARY = "are neither 0 nor 1 or 255; save the mask without grey levels, or pass --class-map in place of --binary"
 
 
 class Job(TypedDict):
@@ -34,7 +35,7 @@ class Job(TypedDict):
     patient: str
     image: str
     annotation: str
-    kind: str  # "outlines" (ImageScope XML) | "codes" (class mask) | "instances" (instance map)
+    kind: str  # "outlines" (ImageScope XML) | "codes" (class mask) | "binary" (0 and 255) | "instances" (instance map)
     mpp: float | None
     mpp_source: str
     code_map: dict[str, int]
@@ -74,12 +75,7 @@ def prepare_image(job: Job) -> dict[str, Any]:
         rgb, sentence = normalise_stain(rgb)
         decisions.append(sentence)
     height, width = labels.mask.shape
-    grid = window_grid(height, width, job["window_px"], job["stride_px"])
-    kept = [
-        [x, y]
-        for x, y in grid
-        if annotated_fraction(labels.mask, x, y, job["window_px"], IGNORE_CODE) >= job["min_annotated"]
-    ]
+    kept, left_out = annotated_windows(labels.mask, job["window_px"], job["stride_px"], job["min_annotated"])
     areas = np.bincount(labels.mask.ravel(), minlength=256)
     codes = [*range(job["classes"]), IGNORE_CODE]
     return {
@@ -101,8 +97,17 @@ def prepare_image(job: Job) -> dict[str, Any]:
         "counts": labels.counts,
         "decisions": decisions,
         "windows": kept,
-        "windows_left_out": len(grid) - len(kept),
+        "windows_left_out": left_out,
     }
+
+
+def annotated_windows(
+    mask: NDArray[Any], size_px: int, stride_px: int, min_annotated: float
+) -> tuple[list[list[int]], int]:
+    """[x, y] of the windows with so much of their area annotated, and how many others there are."""
+    grid = window_grid(mask.shape[0], mask.shape[1], size_px, stride_px)
+    kept = [[x, y] for x, y in grid if annotated_fraction(mask, x, y, size_px, IGNORE_CODE) >= min_annotated]
+    return kept, len(grid) - len(kept)
 
 
 def _write(job: Job, folder: str, pixels: NDArray[Any], palette: list[list[int]] | None) -> dict[str, str]:
@@ -132,7 +137,8 @@ def _read_labels(job: Job, data: bytes, name: str, height: int, width: int) -> L
         mask = (instances > 0).astype(np.uint8)
         counts = {"instances": int(np.unique(instances[instances > 0]).size)}
         return Labels(mask, instances, job["mpp"], job["mpp_source"], counts, decisions)
-    mask, counts = _map_codes(codes, job["code_map"], name)
+    remedy = NOT_BINARY if job["kind"] == "binary" else "are not in the class map (known: {known}); add them"
+    mask, counts = _map_codes(codes, job["code_map"], name, remedy)
     return Labels(mask, None, job["mpp"], job["mpp_source"], counts, decisions)
 
 
@@ -149,7 +155,9 @@ def _instance_map(codes: NDArray[Any], name: str) -> NDArray[np.uint16]:
     return codes.astype(np.uint16)
 
 
-def _map_codes(codes: NDArray[Any], code_map: dict[str, int], name: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
+def _map_codes(
+    codes: NDArray[Any], code_map: dict[str, int], name: str, remedy: str
+) -> tuple[NDArray[np.uint8], dict[str, int]]:
     """Source codes → class codes; a code the map does not know is an error that counts its pixels."""
     areas = np.bincount(codes.ravel()[codes.ravel() <= MAX_CODE], minlength=1)
     found = {int(code): int(areas[code]) for code in np.flatnonzero(areas)}
@@ -158,7 +166,7 @@ def _map_codes(codes: NDArray[Any], code_map: dict[str, int], name: str) -> tupl
     unknown = [f"{code} ({count} px)" for code, count in found.items() if str(code) not in code_map]
     if unknown:
         known = ", ".join(sorted(code_map, key=int))
-        raise InputError(f"{name}: codes {', '.join(unknown[:8])} are not in the class map (known: {known}); add them")
+        raise InputError(f"{name}: codes {', '.join(unknown[:8])} {remedy.format(known=known)}")
     table = np.zeros(len(areas), dtype=np.uint8)
     for code in found:
         table[code] = code_map[str(code)]

@@ -65,6 +65,8 @@ class Plan(NamedTuple):
     decisions: list[str]
     jobs: list[Job]
     faults: list[SeunetError]
+    fit_windows: bool = False
+    """Whether smaller windows are chosen where images are smaller than those asked for."""
 
 
 def make_plan(

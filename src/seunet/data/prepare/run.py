@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 from seunet.data.manifest import FORMAT, Manifest, fingerprint, write_manifest
 from seunet.data.prepare.claim import claim, finish, finished_before, note_finished, sweep_set
-from seunet.data.prepare.one_image import IGNORE_CODE, Job
+from seunet.data.prepare.one_image import IGNORE_CODE, Job, annotated_windows
 from seunet.data.prepare.plan import Plan
 from seunet.data.prepare.pool import run_jobs
 from seunet.errors import InputError, SeunetError, StorageError
-from seunet.images.pillow_codec import read_image
+from seunet.images.pillow_codec import decode_codes, read_image
+from seunet.maths.windows import fitting_size_px
 from seunet.progress import Progress
 from seunet.storage.files import sha256
 
@@ -71,7 +72,7 @@ def prepare(
     faults.sort(key=str)
     if faults and not (skip_errors and records):
         raise FaultsError(faults)
-    manifest = _assemble(plan, whole, [records[name] for name in sorted(records)], faults)
+    manifest = _assemble(plan, whole, [records[name] for name in sorted(records)], faults, dest)
     write_manifest(dest, manifest)
     finish(dest, manifest)
     return Prepared(manifest, faults, resumed)
@@ -103,10 +104,18 @@ def _work(
     return faults
 
 
-def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: list[SeunetError]) -> Manifest:
+def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: list[SeunetError], dest: Path) -> Manifest:
+    options, decisions = plan.options, list(plan.decisions)
+    size_px, stride_px = options["window_px"], options["stride_px"]
+    sizes = [(record["height_px"], record["width_px"]) for record in records]
+    fitting = fitting_size_px(sizes, size_px) if plan.fit_windows else size_px
+    if fitting < size_px:
+        decisions.append(f"windows of {fitting} px in place of {size_px}, which many images do not fill")
+        size_px = fitting
+        stride_px = min(stride_px, fitting)
+        records = [record | _cut(dest, record, fitting, stride_px, options["min_annotated"]) for record in records]
     rows = [[index, x, y] for index, record in enumerate(records) for x, y in record["windows"]]
     images = [{key: value for key, value in record.items() if key != "windows"} for record in records]
-    options = plan.options
     return Manifest.model_validate(
         {
             "format": FORMAT,
@@ -115,16 +124,23 @@ def _assemble(plan: Plan, whole: str, records: list[dict[str, Any]], faults: lis
             "classes": plan.classes,
             "ignore_code": IGNORE_CODE,
             "options": options,
-            "decisions": [*plan.decisions, *(f"{LEFT_OUT}{fault}" for fault in faults)],
+            "decisions": [*decisions, *(f"{LEFT_OUT}{fault}" for fault in faults)],
             "images": images,
             "windows": {
-                "size_px": options["window_px"],
-                "stride_px": options["stride_px"],
+                "size_px": size_px,
+                "stride_px": stride_px,
                 "min_annotated": options["min_annotated"],
                 "rows": rows,
             },
         }
     )
+
+
+def _cut(dest: Path, record: dict[str, Any], size_px: int, stride_px: int, min_annotated: float) -> dict[str, Any]:
+    """The windows of an image, from the mask that was just written."""
+    mask = decode_codes(read_image(dest / record["mask"]["path"]), record["name"]).pixels
+    kept, left_out = annotated_windows(mask, size_px, stride_px, min_annotated)
+    return {"windows": kept, "windows_left_out": left_out}
 
 
 def _mark(job: Job) -> str:
