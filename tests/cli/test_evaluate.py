@@ -36,7 +36,8 @@ def out(root: Path) -> Path:
 
 def test_a_report_is_json_csv_a_table_and_two_pictures(out: Path) -> None:
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith("equi"))
-    assert names == ["curves.png", "evaluation.csv", "evaluation.json", "evaluation.md", "panels.png"]
+    objects = ["objects.csv", "objects.json", "objects.md"]
+    assert names == ["curves.png", "evaluation.csv", "evaluation.json", "evaluation.md", *objects, "panels.png"]
     for name in ("curves.png", "panels.png"):
         with Image.open(out / name) as picture:
             picture.load()
@@ -79,7 +80,17 @@ def test_equivariance_may_share_the_folder(root: Path, out: Path) -> None:
 
 
 def test_lines_are_printed_where_there_is_no_terminal(root: Path, tmp_path: Path) -> None:
-    ran = seunet("evaluate", root / "plain", root / "set", "-o", tmp_path / "o", "--scales", "0.5,1", "--no-panels")
+    ran = seunet(
+        "evaluate",
+        root / "plain",
+        root / "set",
+        "-o",
+        tmp_path / "o",
+        "--scales",
+        "0.5,1",
+        "--no-panels",
+        "--no-objects",
+    )
     assert ran.code == 0
     assert [line[7:21] for line in ran.err.splitlines()] == ["blind, s = 0.5", "blind, s = 1  "]
     assert ran.err.endswith(" s left\n")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from seunet.cli.agreement import agree, check_alone
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
-from seunet.errors import InputError
+from seunet.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from seunet.evaluation.run import EvaluationSettings
     from seunet.models.unet_skeleton import ScaleUNet
 
 MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
-DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set.")
+DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set; with --agreement a folder of images.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
 IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")
@@ -28,7 +30,22 @@ TILES = typer.Option(
 )
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 17 from 0.25 to 4.")
 FUSIONS = typer.Option(None, "--fusions", metavar="NAME,…", help="Default: mean,p_dist,p_ens.")
-ANTIALIAS = typer.Option(False, "--antialias", help="Antialias where images are shrunk; the paper does not.")
+SHRINKING = typer.Option(
+    "paper",
+    "--shrinking",
+    metavar="paper|averaging|both",
+    help="How images are made smaller: without averaging as in the paper, with it as a scan at low power is, or both.",
+)
+ANTIALIAS = typer.Option(False, "--antialias", hidden=True, help="Old name of --shrinking averaging.")
+OBJECTS = typer.Option(
+    True, "--objects/--no-objects", help="AJI, PQ and F1 of whole images, where the set has its nuclei one by one."
+)
+OBJECTS_AT = typer.Option("1", "--objects-at", metavar="S,…|all", help="Test scales for the objects; all: --scales.")
+AGREEMENT = typer.Option(
+    False,
+    "--agreement",
+    help="Without masks: areas in the images of a folder, and in the same made smaller or restained.",
+)
 SCALED_FILTERS = typer.Option(False, "--scaled-filters", help="Also with every σ × s. For models with σ.")
 STATED = typer.Option(False, "--stated", help="Also with the true scale stated, and used as `seunet segment` does.")
 RESAMPLED = typer.Option(False, "--resampled", help="Also with images resampled to the training scale: the ceiling.")
@@ -53,6 +70,7 @@ PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def evaluate(
+    context: typer.Context,
     model: Path = MODEL,
     data: Path = DATA,
     out: Path = OUT,
@@ -61,7 +79,11 @@ def evaluate(
     tiles: str | None = TILES,
     scales: str | None = SCALES,
     fusions: str | None = FUSIONS,
+    shrinking: str = SHRINKING,
     antialias: bool = ANTIALIAS,
+    objects: bool = OBJECTS,
+    objects_at: str = OBJECTS_AT,
+    agreement: bool = AGREEMENT,
     scaled_filters: bool = SCALED_FILTERS,
     stated: bool = STATED,
     resampled: bool = RESAMPLED,
@@ -82,12 +104,15 @@ def evaluate(
     """
     from seunet.device import usable_device
     from seunet.evaluation.run import EvaluationSettings
-    from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
     from seunet.models.files import load, model_folder
     from seunet.models.heads_to_use import known_fusions
     from seunet.scale.files import load_estimator
 
+    if agreement:
+        check_alone(context)
+        agree(load(model).to(usable_device(device)), data, out, overwrite, progress)
+        return
     extra = {
         "scaled_filters": scaled_filters or told,
         "stated": stated or known,
@@ -103,15 +128,49 @@ def evaluate(
         scales=TEST_SCALES if scales is None else parsed_scales(scales),
         ways=("blind", *(name for name, wanted in extra.items() if wanted)),
         fusions=names(fusions) or known_fusions(network),
-        antialias=antialias,
         estimator=None if estimator is None else load_estimator(model_folder(estimator)),
     )
+    at = settings.scales if objects_at == "all" else parsed_scales(objects_at)
+    for averaging, place in _forms(shrinking, antialias, out):
+        chosen = replace(settings, antialias=averaging)
+        _evaluate(network, data, place, chosen, at if objects else (), panels, overwrite, progress)
+
+
+def _forms(shrinking: str, antialias: bool, out: Path) -> list[tuple[bool, Path]]:
+    """Whether images are averaged where they are shrunk, and where that report goes."""
+    forms = {"paper": [(False, out)], "averaging": [(True, out)], "both": [(False, out), (True, out / "averaging")]}
+    if shrinking not in forms:
+        raise unknown_name("way of shrinking", shrinking, tuple(forms))
+    return forms["averaging"] if antialias else forms[shrinking]
+
+
+def _evaluate(
+    network: ScaleUNet,
+    data: Path,
+    out: Path,
+    settings: EvaluationSettings,
+    objects_at: tuple[float, ...],
+    panels: bool,
+    overwrite: bool,
+    progress: bool,
+) -> None:
+    from seunet.evaluation.objects.run import ObjectSettings, evaluate_objects, has_objects
+    from seunet.evaluation.run import evaluate as run
+    from seunet.evaluation.run import open_windows
+
     with progress_of(progress, timed=True) as show:
         document = run(network, data, out, settings, overwrite=overwrite, progress=show)
-    _write_results(document, out)
+        _write_results(document, out)
+        windows = open_windows(data, settings.split, settings.images)
+        counted = None
+        if objects_at and has_objects(network, windows):
+            ways = ("estimated", "stated") if "stated" in settings.ways else ("estimated",)
+            how = ObjectSettings(objects_at, ways, settings.antialias)
+            counted = evaluate_objects(network, windows, settings.split, out, how, overwrite=overwrite, progress=show)
+            _write_objects(counted, out)
     if panels:
         _write_panels(document, network, data, settings, out)
-    _print_summary(document, out)
+    _print_summary(document, counted, out)
 
 
 def names(text: str | None) -> tuple[str, ...] | None:
@@ -142,6 +201,14 @@ def _write_results(document: dict[str, Any], out: Path) -> None:
     write_png(curves_figure(own_curves(document), metric_name(document), title), out / "curves.png")
 
 
+def _write_objects(document: dict[str, Any], out: Path) -> None:
+    from seunet.evaluation.objects.scores import comma_separated, markdown
+    from seunet.storage.atomic import write_text
+
+    write_text(out / "objects.md", markdown(document))
+    write_text(out / "objects.csv", comma_separated(document))
+
+
 def _write_panels(
     document: dict[str, Any], model: ScaleUNet, data: Path, settings: EvaluationSettings, out: Path
 ) -> None:
@@ -162,7 +229,8 @@ def _write_panels(
     write_png(panels_figure(shown, document["data"]["colors"], title), out / "panels.png")
 
 
-def _print_summary(document: dict[str, Any], out: Path) -> None:
+def _print_summary(document: dict[str, Any], counted: dict[str, Any] | None, out: Path) -> None:
+    from seunet.evaluation.objects.scores import HEADER, table_rows
     from seunet.evaluation.scores import metric_name
 
     for note in document["notes"]:
@@ -172,4 +240,9 @@ def _print_summary(document: dict[str, Any], out: Path) -> None:
     for row in document["scores"]:
         if not row["head"] or document["model"]["heads"] == 1:
             print(f"  {row['label']:32} {'–' if row['mean'] is None else format(100 * row['mean'], '.2f'):>6}")
+    if counted is not None:
+        print(f"objects of {len(counted['data']['images'])} whole images, as `seunet segment` finds them:")
+        for row in table_rows(counted):
+            values = ", ".join(f"{name} {value}" for name, value in zip(HEADER[2:], row[2:], strict=True))
+            print(f"  {row[0]}, s = {row[1]}: {values}")
     print(f"{duration(clock['seconds'])}, {clock['peak_memory_mib']:.0f} MiB: {out / 'evaluation.md'}")

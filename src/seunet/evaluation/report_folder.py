@@ -15,6 +15,8 @@ from seunet.storage.output_folder import first_difference, names_in, overwriting
 
 _VERBS: Final = {"evaluation": "evaluate", "equivariance": "equivariance"}
 REPORTS: Final = tuple(_VERBS)
+_BESIDE: Final = {"objects": "evaluate", "agreement": "evaluate --agreement"}
+"""Reports that may lie beside them, of which no figure of `seunet plot` is drawn."""
 CLOCK: Final = "clock"
 """The one field of a report that differs between two runs of the same."""
 
@@ -40,7 +42,7 @@ class ReportFolder:
         for path in (self.report, self.partial):
             if path.name in entries:
                 return self._same(path, identity)
-        ours = {f"{kind}{ending}" for kind in REPORTS for ending in (".json", ".partial.json")}
+        ours = {f"{kind}{ending}" for kind in (*REPORTS, *_BESIDE) for ending in (".json", ".partial.json")}
         foreign = [name for name in entries if not name.endswith(".part")]
         if foreign and not ours & set(entries):
             raise something_else(self.root, foreign[0], "pass --overwrite or choose an empty OUT")
@@ -78,7 +80,7 @@ def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
     kinds = REPORTS if kind is None else (kind,)
     formats = [f"seunet-{name}/1" for name in kinds]
     if not isinstance(document, dict) or document.get("format") not in formats:
-        verbs = " or ".join(f"`seunet {_VERBS[name]}`" for name in kinds)
+        verbs = " or ".join(f"`seunet {(_VERBS | _BESIDE)[name]}`" for name in kinds)
         raise InputError(f'{path}: not a report of {verbs} (no "format": "{formats[0]}")')
     return with_new_names(document)
 

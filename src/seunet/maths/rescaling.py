@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
@@ -26,6 +29,15 @@ def rescale(images: Tensor, scale: float, antialias: bool = False) -> Tensor:
 def rescale_mask(masks: Tensor, scale: float) -> Tensor:
     """S_s by the nearest pixel: [B, H, W] of integers → [B, ~sH, ~sW] of the same integers."""
     return _resize(masks[:, None].double(), scale, "nearest-exact", False)[:, 0].to(masks.dtype)
+
+
+def rescale_pixels(rgb: NDArray[np.uint8], scale: float, antialias: bool = False) -> NDArray[np.uint8]:
+    """`rescale` of an image as files have it: uint8 [height, width, 3], rounded."""
+    if scale == 1:
+        return rgb
+    planes = torch.from_numpy(np.ascontiguousarray(rgb.transpose(2, 0, 1)))[None].float()
+    result = rescale(planes, scale, antialias)[0].round().clamp(0, 255).to(torch.uint8)
+    return np.ascontiguousarray(result.numpy().transpose(1, 2, 0))
 
 
 def resize(images: Tensor, height: int, width: int, antialias: bool = False) -> Tensor:

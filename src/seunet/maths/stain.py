@@ -122,6 +122,22 @@ def apply_stains(rgb: Uint8Array, source: Stains, target: Stains) -> Uint8Array:
     return out.reshape(rgb.shape)
 
 
+def with_gains(rgb: Uint8Array, matrix: Float64Array, gains: tuple[float, float]) -> Uint8Array:
+    """rgb with the optical density of each stain of `matrix` [2, 3] multiplied by its gain.
+
+    What the two stains do not explain stays as it is, so gains of 1 change nothing.
+    """
+    more = ((np.asarray(gains) - 1)[:, None] * matrix).astype(np.float32)
+    pixels = rgb.reshape(-1, 3)
+    out = np.empty_like(pixels)
+    for start in range(0, len(pixels), CHUNK_PIXELS):
+        part = slice(start, start + CHUNK_PIXELS)
+        light = np.exp(-(concentrations(DENSITY[pixels[part]], matrix, 0.0) @ more))
+        light *= pixels[part]
+        out[part] = np.minimum(light + 0.5, 255)
+    return out.reshape(rgb.shape)
+
+
 def _learn(density: Float64Array, penalty: float) -> Float64Array:
     """Alternate C in closed form and one pass of block coordinate descent in M until M stands still."""
     matrix: Float64Array = START / np.linalg.norm(START, axis=1, keepdims=True)
