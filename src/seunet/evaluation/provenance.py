@@ -24,7 +24,7 @@ def model_facts(model: ScaleUNet) -> dict[str, Any]:
     return {
         "name": model.name,
         "options": model.config.model_dump(mode="json"),
-        "factor": model.factor if isinstance(model, SEUNet) else 1.0,
+        "factor": model.factor,
         "heads": model.heads,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "weights_sha256": weights_sha256(model),

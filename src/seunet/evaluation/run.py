@@ -30,7 +30,7 @@ from seunet.evaluation.scores import scores
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_scales
 from seunet.maths.fusion import FUSIONS
 from seunet.maths.rescaling import scaled_size
-from seunet.models.heads_to_use import fusion_of, fusions_of, model_mpp
+from seunet.models.heads_to_use import fusion_of, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
 from seunet.scale.estimator import ScaleEstimator
@@ -185,7 +185,7 @@ class _Run:
         else:
             with torch.inference_mode():
                 predict = way.at_scale(self.model, scale)
-            chosen = fusions_of(self.model, fusions, way.scale_known)
+            chosen = [fusion_of(self.model, name, way.scale_known) for name in fusions]
             found = {
                 image: confusions(predict, self.windows, scale, chosen, settings.antialias, on_windows, of_image=image)
                 for image, _ in images_of(self.windows)
@@ -221,7 +221,7 @@ class _Run:
             estimates[name] = estimate_facts(self.training_mpp, estimate)
             with torch.inference_mode():
                 predict = way.at_scale(self.model, estimates[name]["scale"])
-            chosen = fusions_of(self.model, fusions, estimate.known)
+            chosen = [fusion_of(self.model, name, estimate.known) for name in fusions]
             found[name] = confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name)
         return found
 

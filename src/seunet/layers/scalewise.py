@@ -11,7 +11,7 @@ from torch.nn.functional import avg_pool2d
 from seunet.errors import InputError, unknown_name
 from seunet.kernels.dispatch import batch_norm_relu, max_pool, pooling_window, runs_in_whole_vectors
 from seunet.layers.hooks import hooked
-from seunet.layers.synced_norm import synced_batch_norm, together
+from seunet.layers.synced_norm import remember, synced_batch_norm, together
 
 NORMS: Final = ("group", "shared")
 
@@ -49,12 +49,7 @@ class ScaleNorm2d(nn.Module):
     def _batch_norm_relu(self, flat: Tensor) -> Tensor:
         norm = self.norm
         result, mean, variance = batch_norm_relu(flat, norm.weight, norm.bias, norm.eps)
-        with torch.no_grad():
-            count = flat.shape[0] * flat.shape[2] * flat.shape[3]
-            norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-            norm.running_mean.lerp_(mean.to(norm.running_mean), norm.momentum)  # type: ignore[union-attr, arg-type]
-            unbiased = variance * (count / (count - 1))
-            norm.running_var.lerp_(unbiased.to(norm.running_var), norm.momentum)  # type: ignore[union-attr, arg-type]
+        remember(norm, mean, variance, flat.shape[0] * flat.shape[2] * flat.shape[3])
         return result
 
     def keep_scale(self, number: int) -> None:

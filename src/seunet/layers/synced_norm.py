@@ -22,12 +22,17 @@ def synced_batch_norm(maps: Tensor, norm: nn.BatchNorm2d) -> Tensor:
     mean = sums[:-1] / count
     centred = maps - mean[:, None, None]
     variance = _total(centred.square().sum((0, 2, 3))) / count
-    with torch.no_grad():
-        norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-        norm.running_mean.lerp_(mean, norm.momentum)  # type: ignore[union-attr, arg-type]
-        norm.running_var.lerp_(variance * (count / (count - 1)), norm.momentum)  # type: ignore[union-attr, arg-type]
+    remember(norm, mean, variance, count)
     scale = norm.weight * torch.rsqrt(variance + norm.eps)
     return centred * scale[:, None, None] + norm.bias[:, None, None]
+
+
+@torch.no_grad()
+def remember(norm: nn.BatchNorm2d, mean: Tensor, variance: Tensor, count: Tensor | int) -> None:
+    """Move the running statistics of a norm towards those of a batch of `count` pixels."""
+    norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+    for running, value in ((norm.running_mean, mean), (norm.running_var, variance * (count / (count - 1)))):
+        running.lerp_(value.to(running), norm.momentum)  # type: ignore[union-attr, arg-type]
 
 
 def _total(values: Tensor) -> Tensor:

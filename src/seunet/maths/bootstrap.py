@@ -43,7 +43,10 @@ def draw_images(images: int, draws: int, random: np.random.Generator) -> Draws:
 
 
 def headline_ious(matrices: NDArray[Any]) -> FloatArray:
-    """`confusion.headline_iou` of each of [..., classes, classes]: the IoU of class 1 of two, else the mean."""
+    """The one number of a table, for each of [..., classes, classes] as `maths.confusion` counts them.
+
+    The IoU of class 1 for two classes, else the mean over the classes that occur.
+    """
     both = np.diagonal(matrices, axis1=-2, axis2=-1).astype(np.float64)
     either = matrices.sum(-1) + matrices.sum(-2) - both
     ious = np.divide(both, either, out=np.full_like(both, np.nan), where=either > 0)

@@ -1,4 +1,4 @@
-"""From one prediction a scale to one prediction (paper section 3.4, algorithm 1), and the weights of the heads."""
+"""From one prediction per scale to one prediction (paper section 3.4, algorithm 1), and the weights of the heads."""
 
 from __future__ import annotations
 

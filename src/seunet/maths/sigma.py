@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +23,7 @@ _FREE_RANGE: Final = (math.log2(SIGMA_FLOOR), math.log2(MAX_FILTER_RADIUS / 4))
 
 @dataclass(frozen=True)
 class SigmaRange:
-    """The disjoint intervals (b_k, a_k) of one layer's σ, one a scale, in rising order.
+    """The disjoint intervals (b_k, a_k) of one layer's σ, one per scale, in rising order.
 
     `tied` intervals have one ratio a_k / b_k and move together: a single trained number keeps every ratio σ_k / σ_j.
     """
@@ -72,14 +71,6 @@ def constrain(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return sigma + (sigma.clamp(min=SIGMA_FLOOR) - sigma).detach()
 
 
-def unconstrain(sigma: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """The x with `constrain(x) = σ`: artanh of the position of σ in (b, a)."""
-    position = (2 * sigma - upper - lower) / (upper - lower) / (1 - _INSIDE)
-    if bool((position.abs() >= 1).any()):
-        raise InputError(f"σ {sigma.tolist()} must lie strictly inside ({lower.tolist()}, {upper.tolist()})")
-    return torch.atanh(position)
-
-
 def free_sigma(x: Tensor) -> Tensor:
     """σ = 2ˣ (N-Jet): any positive σ, held to where a filter exists so that it neither reaches 0 nor overflows."""
     return torch.exp2(torch.clamp(x, *_FREE_RANGE))
@@ -121,8 +112,3 @@ def block_starts(levels: int) -> tuple[float, ...]:
 def paper_schedule(scales: int = 5, levels: int = 4) -> list[SigmaRange]:
     """The paper's σ range of every block of a U with `levels` poolings: 2·levels + 1 ranges."""
     return [equal_range(start, start + 2.5, scales) for start in block_starts(levels)]
-
-
-def geometric_schedule(bases: Sequence[float], ratio: float, scales: int) -> list[SigmaRange]:
-    """One constant ratio between neighbouring scales at every block: what equivariance through depth asks for."""
-    return [geometric_range(base, ratio, scales) for base in bases]

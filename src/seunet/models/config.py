@@ -15,7 +15,7 @@ PAPER_WIDTHS = (60, 120, 240, 480, 960)
 
 
 class ModelConfig(BaseModel):
-    """What every model has."""
+    """What every model has; the plain UNet has no more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,10 +34,6 @@ class ModelConfig(BaseModel):
 
     def check_width(self, width: int) -> None:
         """What a model asks of each width."""
-
-
-class PlainConfig(ModelConfig):
-    """The plain UNet."""
 
 
 class GaussianConfig(ModelConfig):

@@ -29,15 +29,14 @@ def describe_architecture(name: str) -> dict[str, Any]:
 
 
 def _facts(model: ScaleUNet) -> dict[str, Any]:
-    gaussian = model if isinstance(model, SEUNet) else None
     return {
         "model": model.name,
         "options": model.config.model_dump(mode="json"),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "heads": model.heads,
-        "factor": gaussian.factor if gaussian is not None else 1.0,
+        "factor": model.factor,
         "card": None if model.card is None else model.card.model_dump(mode="json"),
-        "sigmas": gaussian.sigmas().tolist() if gaussian is not None else None,
+        "sigmas": model.sigmas().tolist() if isinstance(model, SEUNet) else None,
     }
 
 

@@ -2,22 +2,19 @@
 
 config.json: {"format": "seunet-model", "version": 1, "model": name, "options": {…}, "factor": 1.0,
               "weights": {"sha256": …, "bytes": …}, "card": {…} where there is one}
-Beside them lie `scale.json` and `scale.safetensors` where the model can tell the scale from pixels (scale_files.py).
+Beside them lie `scale.json` and `scale.safetensors` where the model can tell the scale from pixels (scale/files.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
 from seunet.errors import InputError, ModelFileError
@@ -28,12 +25,11 @@ from seunet.models.registry import build_model, model_config
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.pretrained import BUILT_IN
+from seunet.scale.files import has_estimator, load_estimator, save_estimator
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
-from seunet.storage.tensors import compare_tensors, declared_tensors, read_config_bytes, read_weights
-
-if TYPE_CHECKING:
-    from seunet.scale.estimator import ScaleEstimator
+from seunet.storage.files import sha256
+from seunet.storage.tensors import Expected, read_config_bytes, read_tensors
 
 FORMAT: Final = "seunet-model"
 VERSION: Final = 1
@@ -50,14 +46,12 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "model": model.name,
         "options": model.config.model_dump(mode="json"),
-        "factor": model.factor if isinstance(model, SEUNet) else 1.0,
-        "weights": {"sha256": hashlib.sha256(weights).hexdigest(), "bytes": len(weights)},
+        "factor": model.factor,
+        "weights": {"sha256": sha256(weights), "bytes": len(weights)},
     }
     if model.card is not None:
         config["card"] = model.card.model_dump(mode="json")
     if model.scale_estimator is not None:
-        from seunet.scale.files import save_estimator
-
         save_estimator(model.scale_estimator, place)
     write_bytes(place / WEIGHTS_NAME, weights)
     write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
@@ -65,7 +59,7 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
 
 def weights_sha256(model: ScaleUNet) -> str:
     """What the config of the saved model says of its weights: which weights these are, wherever they lie."""
-    return hashlib.sha256(_weights(model)).hexdigest()
+    return sha256(_weights(model))
 
 
 def _weights(model: ScaleUNet) -> bytes:
@@ -107,18 +101,13 @@ def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
         raise ModelFileError(f"{path}: {error}") from None
     card = _card(path, config, checked)
     expected = _expected_tensors(path, name, checked)
-    data = read_weights(place / WEIGHTS_NAME, promised)
-    compare_tensors(place / WEIGHTS_NAME, expected, declared_tensors(place / WEIGHTS_NAME, data))
-    try:
-        tensors = read_tensors(data)
-    except SafetensorError as error:
-        raise ModelFileError(f"{place / WEIGHTS_NAME}: not a safetensors file ({error}); fetch it again") from None
+    tensors = read_tensors(place / WEIGHTS_NAME, promised, expected)
     model = build_model(name, checked)
     model.load_state_dict(tensors)
     if isinstance(model, SEUNet) and factor != 1:
         model = model.at_scale(factor)
     model.card = card
-    model.scale_estimator = _scale_estimator(place)
+    model.scale_estimator = load_estimator(place) if has_estimator(place) else None
     return model.eval()
 
 
@@ -141,12 +130,6 @@ def load_shared(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
 def _shared(place: Path, _states: tuple[tuple[str, int, int], ...]) -> TrainedModel:
     model = load(place)
     return TrainedModel(model, weights_sha256(model))
-
-
-def _scale_estimator(place: Path) -> ScaleEstimator | None:
-    from seunet.scale.files import has_estimator, load_estimator
-
-    return load_estimator(place) if has_estimator(place) else None
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -182,7 +165,7 @@ def _field(path: Path, config: dict[str, Any], name: str, kind: type | tuple[typ
     return value
 
 
-def _expected_tensors(path: Path, name: str, config: ModelConfig) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+def _expected_tensors(path: Path, name: str, config: ModelConfig) -> Expected:
     """Names, shapes and types of the state of such a model, found without allocating it."""
     try:
         with torch.device("meta"):

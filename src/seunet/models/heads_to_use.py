@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from seunet.errors import InputError, unknown_name
@@ -66,8 +65,3 @@ def fusion_of(model: ScaleUNet, name: str, scale_known: bool) -> Fusion:
     if scale_known:
         return Calibration(found.temperatures, found.prior_at_scale, found.sharpness_at_scale)
     return Calibration(found.temperatures, found.prior, found.sharpness)
-
-
-def fusions_of(model: ScaleUNet, names: Sequence[str], scale_known: bool) -> list[Fusion]:
-    """Several of them."""
-    return [fusion_of(model, name, scale_known) for name in names]

@@ -14,7 +14,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.layers.hooks import hooked
 from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
-from seunet.models.config import GaussianConfig, ModelConfig, PlainConfig, ScaleListConfig, SteerableConfig, validated
+from seunet.models.config import GaussianConfig, ModelConfig, ScaleListConfig, SteerableConfig, validated
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.pretrained import BUILT_IN
@@ -41,7 +41,7 @@ class PlainConv2d(nn.Module):
         return (result.relu_() if relu else result)[:, None]
 
 
-def _plain_unet(config: PlainConfig) -> ScaleUNet:
+def _plain_unet(config: ModelConfig) -> ScaleUNet:
     return ScaleUNet(
         lambda in_channels, out_channels, block, lifting: PlainConv2d(in_channels, out_channels, lifting=lifting),
         widths=config.widths,
@@ -87,18 +87,11 @@ _GEOMETRIC: Final = {"schedule": "geometric", "discretisation": "sampled", "trun
 """Measured by benchmarks/measure/network/equivariance.py; why: docs/decisions/0003-geometric-preset.md."""
 
 _RECIPES: Final[dict[str, Recipe]] = {
-    "seunet": Recipe(
-        GaussianConfig,
-        {
-            "paper": {},
-            "geometric": _GEOMETRIC,
-        },
-        SEUNet,
-    ),
-    "unet": Recipe(PlainConfig, {"paper": {}}, _plain_unet),
+    "seunet": Recipe(GaussianConfig, {"paper": {}, "geometric": _GEOMETRIC}, SEUNet),
+    "unet": Recipe(ModelConfig, {"paper": {}}, _plain_unet),
     "sesn": Recipe(SteerableConfig, {"paper": {}}, _sesn),
     "disco": Recipe(ScaleListConfig, {"paper": {}}, partial(_projected, DiscreteScaleConv2d)),
-    # N-Jet (Pintea et al.): one free σ a layer, no scale axis.
+    # N-Jet (Pintea et al.): one free σ per layer, no scale axis.
     "njet": Recipe(GaussianConfig, {"paper": {"scales": 1, "sigma": "free_from_one"}}, SEUNet),
     # Gaussian-derivative networks (Lindeberg): second order, σ in fixed geometric steps.
     "gaussder": Recipe(GaussianConfig, {"paper": _GEOMETRIC | {"order": 2, "sigma": "fixed"}}, SEUNet),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.scalewise import ScaleNorm2d
-from seunet.maths.sigma import SigmaRange, geometric_schedule, paper_schedule
+from seunet.maths.sigma import SigmaRange, geometric_range, paper_schedule
 from seunet.models.config import GaussianConfig
 from seunet.models.unet_skeleton import ScaleUNet
 
@@ -19,7 +19,8 @@ def sigma_schedule(config: GaussianConfig) -> list[SigmaRange]:
     levels = len(config.widths) - 1
     if config.schedule == "paper":
         return paper_schedule(config.scales, levels)
-    return geometric_schedule([config.sigma_base] * (2 * levels + 1), config.sigma_ratio, config.scales)
+    # One constant ratio between neighbouring scales at every block: what equivariance through depth asks for.
+    return [geometric_range(config.sigma_base, config.sigma_ratio, config.scales)] * (2 * levels + 1)
 
 
 class SEUNet(ScaleUNet):
@@ -58,11 +59,6 @@ class SEUNet(ScaleUNet):
         """The scale convolutions from the image to the head: 18 in the paper's network."""
         return [module for module in self.modules() if isinstance(module, GaussianConv2d)]
 
-    @property
-    def factor(self) -> float:
-        """By how much the σ are larger than those the weights were trained with."""
-        return self.gaussian_layers()[0].factor
-
     def sigmas(self) -> Tensor:
         """σ of every layer and scale: [layers, γ]."""
         return torch.stack([layer.sigmas() for layer in self.gaussian_layers()])
@@ -76,6 +72,7 @@ class SEUNet(ScaleUNet):
         other = self._sharing()
         for layer in other.gaussian_layers():
             layer.rescale_sigma(factor)
+        other.factor *= factor
         return other
 
     def only_scale(self, number: int) -> SEUNet:

@@ -72,6 +72,8 @@ class ScaleUNet(nn.Module):
     scale_estimator: ScaleEstimator | None = None
     """What tells the scale of an image from its pixels, where the files of the model have one."""
     eta: nn.Parameter | None
+    factor = 1.0
+    """By how much the σ, where there are any, are larger than those the weights were trained with."""
     image_axes: tuple[int, ...] = (4,)
     """How many axes an image may have; with five there is one for each scale."""
 

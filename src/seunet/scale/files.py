@@ -6,7 +6,6 @@ scale.json: {"format": "seunet-scale", "version": 2, "mpp": 0.25, "limits": {"di
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +13,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 
 from seunet.errors import ModelFileError
@@ -25,7 +22,8 @@ from seunet.scale.signatures import SIGNATURE_LENGTH
 from seunet.scale.templates import GRID, KNOTS, Templates
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
-from seunet.storage.tensors import compare_tensors, declared_tensors, read_config_bytes, read_weights
+from seunet.storage.files import sha256
+from seunet.storage.tensors import read_config_bytes, read_tensors
 
 FORMAT: Final = "seunet-scale"
 VERSION: Final = 2
@@ -68,7 +66,7 @@ def save_estimator(estimator: ScaleEstimator, folder: Path) -> None:
         "version": VERSION,
         "mpp": estimator.mpp,
         "limits": {"distance": estimator.limits.distance, "interval": list(estimator.limits.interval)},
-        "tensors": {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)},
+        "tensors": {"sha256": sha256(data), "bytes": len(data)},
         "fitted_on": dict(estimator.fitted_on),
     }
     write_bytes(folder / TENSORS_NAME, data)
@@ -83,14 +81,8 @@ def has_estimator(folder: Path) -> bool:
 def load_estimator(folder: Path) -> ScaleEstimator:
     """The estimator in a folder; size, hash, names, shapes and types are compared with what they must be first."""
     config = _read_config(folder / CONFIG_NAME)
-    path = folder / TENSORS_NAME
-    data = read_weights(path, config.tensors)
     expected = {name: (shape, torch.float32) for name, shape in _SHAPES.items()}
-    compare_tensors(path, expected, declared_tensors(path, data))
-    try:
-        tensors = read_tensors(data)
-    except SafetensorError as error:
-        raise ModelFileError(f"{path}: not a safetensors file ({error}); fetch it again") from None
+    tensors = read_tensors(folder / TENSORS_NAME, config.tensors, expected)
     templates = Templates(**{name: tensor.numpy().astype(np.float64) for name, tensor in tensors.items()})
     limits = Limits(config.limits.distance, tuple(config.limits.interval))
     return ScaleEstimator(templates, limits, config.mpp, config.fitted_on)

@@ -93,7 +93,7 @@ class HeadwiseNetwork:
         self._radii = [filter_radii(part) for part in self._parts]
         self._weights = weights_sha256(model)
         self.sigmas_px = _sigmas_by_head(model, None if only_head is None else [only_head])
-        self._factor = model.factor if isinstance(model, SEUNet) else 1.0
+        self._factor = model.factor
         channels = model.config.widths[0] // (model.heads if headwise else 1)
         fitting = default_tile(self.heads * self.classes, channels, max(self.reach_px))
         self.default_tile = fitting if self._streams else WHOLE_TILE

@@ -18,26 +18,20 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     A crash, a kill or a full disk at any moment leaves the old file (or none), never half a file.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         os.close(handle)
-    except OSError as error:
-        raise not_written(path, error) from error
-    part = Path(name)
-    try:
-        yield part
-        _sync(part)
-        _open_up(part, 0o666)
-        os.replace(part, path)
-        _sync(path.parent)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise not_written(path, error) from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+        part = Path(name)
+        try:
+            yield part
+            _sync(part)
+            _open_up(part, 0o666)
+            os.replace(part, path)
+            _sync(path.parent)
+        finally:
+            with suppress(OSError):
+                part.unlink()
 
 
 @contextmanager
@@ -47,26 +41,20 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     A kill at any moment leaves the old folder, none or the new one, never half of one; what is left over has a name
     that begins with a dot and ends in .part.  The files in it are not synced one by one: there may be 100,000.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    except OSError as error:
-        raise not_written(path, error) from error
-    old = part.with_suffix(".old.part")
-    try:
-        yield part
-        _open_up(part, 0o777)
-        if path.exists():
-            os.replace(path, old)
-        os.replace(part, path)
-        _sync(path.parent)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise not_written(path, error) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        old = part.with_suffix(".old.part")
+        try:
+            yield part
+            _open_up(part, 0o777)
+            if path.exists():
+                os.replace(path, old)
+            os.replace(part, path)
+            _sync(path.parent)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _open_up(part: Path, mode: int) -> None:
@@ -95,7 +83,13 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def not_written(path: Path, error: OSError) -> StorageError:
-    """A full or read-only disk in one line."""
-    reason = error.strerror or str(error)
-    return StorageError(f"{path}: cannot be written ({reason}); free space or choose another place")
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A full or read-only disk in the block is a StorageError in one line."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"{path}: cannot be written ({reason}); free space or choose another place") from error

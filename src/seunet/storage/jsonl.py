@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seunet.errors import InputError
-from seunet.storage.atomic import not_written
+from seunet.storage.atomic import writing
 
 
 class Journal:
@@ -21,33 +21,27 @@ class Journal:
     def __init__(self, path: Path, start: int | None = None) -> None:
         """`start` None goes on after the last whole line; a number cuts the file back to that many bytes first."""
         self.path = path
-        try:
+        with writing(path):
             found = path.read_bytes() if path.is_file() else b""
             if start is not None and len(found) < start:
                 raise InputError(f"{path}: shorter than when the checkpoint was taken; restore it, or --overwrite")
             # Unbuffered: what a full disk refused must not be tried again when the file is closed.
             self._file = path.open("ab", buffering=0)
             self._file.truncate(found.rfind(b"\n") + 1 if start is None else start)
-        except OSError as error:
-            raise not_written(path, error) from error
 
     def append(self, row: dict[str, Any]) -> None:
         self.append_line(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     def append_line(self, line: bytes) -> None:
         left = memoryview(line)
-        try:
+        with writing(self.path):
             while left:
                 left = left[self._file.write(left) :]
-        except OSError as error:
-            raise not_written(self.path, error) from error
 
     def sync(self) -> int:
         """Make sure all rows are on the disk; how many bytes there are."""
-        try:
+        with writing(self.path):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise not_written(self.path, error) from error
         return self._file.tell()
 
     def close(self) -> None:

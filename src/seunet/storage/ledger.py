@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from seunet.errors import StorageError
-from seunet.storage.atomic import not_written, write_text
+from seunet.storage.atomic import write_text, writing
 from seunet.storage.jsonl import Journal, whole_lines
 
 LEDGER: Final = "ledger.jsonl"
@@ -52,10 +52,8 @@ class Ledger:
 
     def _forget(self) -> None:
         """Remove the record, first of all that is removed: files without one count for nothing."""
-        try:
+        with writing(self._path):
             self._path.unlink(missing_ok=True)
-        except OSError as error:
-            raise not_written(self._path, error) from error
         self._before = b""
 
     def add(self, record: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from seunet.errors import InputError, StorageError
-from seunet.storage.atomic import not_written
+from seunet.storage.atomic import writing
 from seunet.storage.files import canonical_json
 
 LOCK: Final = ".lock"
@@ -69,13 +69,12 @@ def locked(folder: Path, doing: str = "at work") -> int:
 
     The lock is the system's and dies with the process: a file that a kill leaves behind hinders nobody.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        return _locked(folder / LOCK)
-    except BlockingIOError:
-        raise InputError(f"{folder}: another process is {doing} there; wait for it or stop it") from None
-    except OSError as error:
-        raise not_written(folder, error) from error
+        try:
+            return _locked(folder / LOCK)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another process is {doing} there; wait for it or stop it") from None
 
 
 @contextmanager

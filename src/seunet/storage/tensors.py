@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor
 
 from seunet.errors import ModelFileError
 from seunet.limits import MAX_CONFIG_BYTES, MAX_MODEL_BYTES
@@ -21,7 +24,23 @@ def read_config_bytes(path: Path) -> bytes:
     return read_limited(path, MAX_CONFIG_BYTES, remedies, kind=ModelFileError, where=str(path))
 
 
-def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
+Expected = dict[str, tuple[tuple[int, ...], torch.dtype]]
+"""Names of tensors, with the shape and type of each."""
+
+
+def read_tensors(path: Path, promised: dict[str, Any], expected: Expected) -> dict[str, Tensor]:
+    """The tensors of a file whose size and hash are those promised and whose header declares what is expected."""
+    data = _read_bytes(path, promised)
+    try:
+        _compare(path, expected, _declared(data))
+        return load(data)
+    except (SafetensorError, ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
+
+
+def _read_bytes(path: Path, promised: dict[str, Any]) -> bytes:
     try:
         size = path.stat().st_size
         if size != promised.get("bytes") or size > MAX_MODEL_BYTES:
@@ -36,27 +55,20 @@ def read_weights(path: Path, promised: dict[str, Any]) -> bytes:
     return data
 
 
-def declared_tensors(path: Path, data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
-    """Names, shapes and types that a safetensors file declares: 8 bytes of length, then JSON."""
+def _declared(data: bytes) -> dict[str, tuple[tuple[int, ...], torch.dtype | None]]:
+    """What the header declares: 8 bytes of length, then JSON.
+
+    By hand: the library has it only together with the tensors of a file, and those are not to be made before it fits.
+    """
     length = int.from_bytes(data[:8], "little")
-    try:
-        if not 0 < length <= min(len(data) - 8, MAX_CONFIG_BYTES):
-            raise ValueError
-        declared = json.loads(data[8 : 8 + length])
-        return {
-            key: (tuple(entry["shape"]), _DTYPES.get(entry["dtype"]))
-            for key, entry in declared.items()
-            if key != "__metadata__"
-        }
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        raise ModelFileError(f"{path}: not a safetensors file; fetch it again") from None
+    if not 0 < length <= min(len(data) - 8, MAX_CONFIG_BYTES):
+        raise ValueError
+    declared = json.loads(data[8 : 8 + length])
+    declared.pop("__metadata__", None)
+    return {key: (tuple(entry["shape"]), _DTYPES.get(entry["dtype"])) for key, entry in declared.items()}
 
 
-def compare_tensors(
-    path: Path,
-    expected: dict[str, tuple[tuple[int, ...], torch.dtype]],
-    found: dict[str, tuple[tuple[int, ...], torch.dtype | None]],
-) -> None:
+def _compare(path: Path, expected: Expected, found: dict[str, tuple[tuple[int, ...], torch.dtype | None]]) -> None:
     """Refuse weights that are not those of the config, naming the first three that differ."""
     wrong = [f"{key} is missing" for key in expected if key not in found]
     wrong += [f"{key} is not part of the model" for key in found if key not in expected]
