@@ -13,7 +13,7 @@ from seunet.layers import ScaleProjection
 from seunet.layers.disco_conv import DiscreteScaleConv2d
 from seunet.layers.sesn_conv import SteerableConv2d
 from seunet.layers.shared_weight_conv import ScaleConvolution
-from seunet.maths import discrete_bases, steerable_basis
+from support.scale_bases import discrete_bases, steerable_basis
 
 SCALES = (1, 1.41, 2, 3, 4.5)
 LAYERS = pytest.mark.parametrize("layer", [SteerableConv2d, DiscreteScaleConv2d])

@@ -9,13 +9,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seunet.maths.disco import (
-    _discrete_basis,
-    commutation_error,
-    dilated_deltas,
-    discrete_bases,
-    discrete_basis,
-)
+from seunet.maths.disco import CORRELATION, _discrete_basis, _terms, dilated_deltas, discrete_basis
+from support.scale_bases import discrete_bases
+
+
+def commutation_error(basis: Tensor, scale: float, correlation: float = CORRELATION) -> float:
+    """The root of (2) in `maths.disco` over all nine functions, relative to what the integer filters give (0 is exact).
+
+    `basis` is any [9, size, size], size odd, meant as the nine deltas at the non-integer `scale`.
+    """
+    radius = basis.shape[-1] // 2
+    taps = basis.to(torch.float64).reshape(3, 3, 2 * radius + 1, 2 * radius + 1)
+    error, energy = 0.0, 0.0
+    for term in _terms(scale, radius, correlation):
+        ours = torch.einsum("abij,ik,jl,abkl->", taps, term.gram, term.gram, taps)
+        both = torch.einsum("abij,ia,jb->", taps, term.cross, term.cross)
+        wanted = term.energy.sum().square()
+        error += float(ours - 2 * both + wanted)
+        energy += float(wanted)
+    return math.sqrt(max(error, 0.0) / energy)
 
 
 def interpolated_deltas(scale: float, mode: str) -> Tensor:

@@ -8,14 +8,8 @@ import torch
 from numpy.polynomial import hermite_e
 from scipy.interpolate import BarycentricInterpolator
 
-from seunet.maths.sesn import (
-    GRID_ORDERS,
-    TRUNCATED_ORDERS,
-    hermite_functions,
-    steerable_basis,
-    steerable_taps,
-    support_radius,
-)
+from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS, hermite_functions, steerable_taps, support_radius
+from support.scale_bases import steerable_basis
 
 SCALES = (1, 2, 3, 4, 5)
 

@@ -25,7 +25,7 @@ from benchmarks.record import write_results
 from benchmarks.timing import interleaved
 from seunet.layers import DiscreteScaleConv2d, SteerableConv2d
 from seunet.layers import sesn_conv as steerable
-from seunet.maths import discrete_bases, steerable_basis
+from support.scale_bases import discrete_bases, steerable_basis
 
 BENCHMARK = Benchmark(
     "measure.network.rival_layers",

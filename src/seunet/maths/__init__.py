@@ -10,7 +10,7 @@ from seunet.doors import door
 
 if TYPE_CHECKING:
     from seunet.maths.confusion import confusion_matrices, confusion_matrix, headline_iou
-    from seunet.maths.disco import discrete_bases, discrete_basis
+    from seunet.maths.disco import discrete_basis
     from seunet.maths.fusion import (
         CALIBRATED,
         FUSIONS,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seunet.maths.object_overlaps import InstanceScores, Overlaps, instance_scores, overlaps
     from seunet.maths.polygon_fill import outside_distance, ring_pixels
     from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, upsample_to
-    from seunet.maths.sesn import TRUNCATED_ORDERS, Orders, steerable_basis
+    from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
     from seunet.maths.sigma import SigmaRange, block_starts, equal_range, filter_radius, geometric_range
     from seunet.maths.stain import (
         DENSITY,

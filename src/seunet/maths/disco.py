@@ -31,8 +31,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seunet.maths.sesn import pad_to_size
-
 TAPS = (-1, 0, 1)
 """The positions of the deltas along one axis at scale 1."""
 
@@ -72,30 +70,6 @@ def discrete_basis(scale: float) -> Tensor:
     size = 2⌈scale⌉ + 3.  Computed once for each scale and kept; the caller gets a copy.
     """
     return _discrete_basis(float(scale)).clone()
-
-
-def discrete_bases(scales: tuple[float, ...]) -> Tensor:
-    """[9, scales, size, size]: the basis at each scale, zero-padded to the largest support."""
-    bases = [discrete_basis(scale) for scale in scales]
-    size = max(basis.shape[-1] for basis in bases)
-    return torch.stack([pad_to_size(basis, size) for basis in bases], 1)
-
-
-def commutation_error(basis: Tensor, scale: float, correlation: float = CORRELATION) -> float:
-    """The root of (2) over all nine functions, relative to what the integer filters give (0 is exact).
-
-    `basis` is any [9, size, size], size odd, meant as the nine deltas at the non-integer `scale`.
-    """
-    radius = basis.shape[-1] // 2
-    taps = basis.to(torch.float64).reshape(3, 3, 2 * radius + 1, 2 * radius + 1)
-    error, energy = 0.0, 0.0
-    for term in _terms(scale, radius, correlation):
-        ours = torch.einsum("abij,ik,jl,abkl->", taps, term.gram, term.gram, taps)
-        both = torch.einsum("abij,ia,jb->", taps, term.cross, term.cross)
-        wanted = term.energy.sum().square()
-        error += float(ours - 2 * both + wanted)
-        energy += float(wanted)
-    return math.sqrt(max(error, 0.0) / energy)
 
 
 @functools.cache

@@ -53,18 +53,3 @@ def steerable_taps(scales: Sequence[float], max_order: int) -> list[Tensor]:
     """
     norms = torch.linalg.vector_norm(hermite_functions(max_order, min(scales)), dim=1, keepdim=True)
     return [hermite_functions(max_order, scale) / norms for scale in scales]
-
-
-def steerable_basis(scales: Sequence[float], orders: Orders = GRID_ORDERS) -> Tensor:
-    """[basis, scales, size, size] in float64: ψ_{nm}(·; s), zero-padded to the largest support."""
-    size = 2 * support_radius(max(scales)) + 1
-    rows, columns = zip(*orders, strict=True)
-    taps = steerable_taps(scales, max(rows + columns))
-    products = [torch.einsum("bi,bj->bij", tap[list(rows)], tap[list(columns)]) for tap in taps]
-    return torch.stack([pad_to_size(product, size) for product in products], 1)
-
-
-def pad_to_size(filters: Tensor, size: int) -> Tensor:
-    """[..., k, k] → [..., size, size], zeros all round; both sizes odd."""
-    margin = (size - filters.shape[-1]) // 2
-    return torch.nn.functional.pad(filters, [margin] * 4)

@@ -58,7 +58,7 @@ def feature(one: Object, frame: Frame, *, smooth: bool = False) -> str:
     if smooth and area_px >= SMOOTH_AREA_PX * len(stops) and scale >= 2 * MIN_SCALE:
         points, stops = through_middles(points, stops)
         scale /= 2
-    coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y).tobytes().decode("ascii")
+    coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y)
     name = frame.class_names[one.code]
     identity = uuid.uuid5(NAMESPACE, f"{name} {coordinates}")
     return (

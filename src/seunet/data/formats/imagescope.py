@@ -20,17 +20,8 @@ from seunet.errors import InputError
 from seunet.limits import MAX_REGIONS, MAX_VERTICES, MAX_XML_BYTES, MAX_XML_DEPTH
 
 REGION_TYPES = {"1": "a rectangle", "2": "an ellipse", "3": "an arrow", "4": "a ruler", "5": "a point"}
-INSIDE_REGIONS = {
-    "Region",
-    "Vertices",
-    "Vertex",
-    "Vertice",
-    "Attributes",
-    "Attribute",
-    "RegionAttributeHeaders",
-    "AttributeHeader",
-    "Comment",
-}
+INSIDE_REGIONS = {"Region", "Vertices", "Vertex", "Vertice", "Attributes", "Attribute", "Comment"}
+INSIDE_REGIONS |= {"RegionAttributeHeaders", "AttributeHeader"}
 
 
 class Region(NamedTuple):
