@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 
 import seunet
-from seunet.errors import ModelFileError, StorageError
+from seunet.errors import InputError, ModelFileError, StorageError
 from seunet.models.card import ModelCard
 from seunet.pretrained import BUILT_IN
 
@@ -314,3 +314,71 @@ def test_a_calibration_that_cannot_be_is_refused(folder: Path, calibration: dict
     change_config(folder, lambda config: config.update(card={"calibration": right | calibration}))
     with pytest.raises(ModelFileError, match=text):
         seunet.load(folder)
+
+
+# As people expect it
+
+
+def test_the_trained_models_are_listed() -> None:
+    assert seunet.list_models(pretrained=True) == ["nuclei"]
+
+
+def test_another_number_of_classes_gets_a_fresh_head_and_says_so(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="nuclei: the head of 2 classes is replaced by a fresh one of 5; train it"):
+        model = seunet.load("nuclei", classes=5)
+    assert model.classes == model.config.classes == 5
+    assert model(torch.rand(1, 3, 20, 20)).shape == (1, 5, 5, 20, 20)
+    assert model.card is not None
+    assert (model.card.class_names, model.card.mpp) == ((), 0.252)
+    same = seunet.load("nuclei", classes=2)
+    assert same.card is not None
+    assert same.card.class_names
+    model.save_pretrained(tmp_path)
+    assert torch.equal(seunet.load(tmp_path).head.convolution.weight, model.head.convolution.weight)
+
+
+def test_a_head_of_no_classes_is_refused() -> None:
+    with pytest.raises(InputError, match=r"classes.*0"):
+        seunet.create_model("unet", widths=(4,)).reset_classifier(0)
+
+
+def test_num_classes_is_classes() -> None:
+    assert seunet.create_model("unet", widths=(4,), num_classes=3).classes == 3
+    with pytest.raises(InputError, match=r"`classes` \(=2\) and `num_classes` \(=3\) are the same; give one"):
+        seunet.create_model("unet", classes=2, num_classes=3)
+
+
+def test_a_device_is_chosen_when_loading() -> None:
+    assert seunet.load("nuclei", device="meta").device.type == "meta"
+    assert seunet.load("nuclei", device=torch.device("cpu")).device.type == "cpu"
+    with pytest.raises(InputError, match=r"device 'gpu0' cannot be used \(.*\); give 'cpu'"):
+        seunet.load("nuclei", device="gpu0")
+
+
+def test_from_pretrained_is_load_and_knows_its_class(tmp_path: Path) -> None:
+    from seunet.models import ScaleUNet, SEUNet
+
+    assert SEUNet.from_pretrained("nuclei").card is not None
+    seunet.create_model("unet", widths=(4,)).save_pretrained(tmp_path)
+    assert ScaleUNet.from_pretrained(tmp_path).name == "unet"
+    with pytest.raises(InputError, match=r"is a unet, which is no SEUNet; use seunet\.load"):
+        SEUNet.from_pretrained(tmp_path)
+
+
+def test_another_model_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    first, second = (seunet.create_model("unet", widths=(4,)) for _ in range(2))
+    first.save_pretrained(tmp_path)
+    before = (tmp_path / "config.json").read_bytes()
+    first.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"holds another model \(weights [0-9a-f]{12}\); choose another folder or"):
+        second.save_pretrained(tmp_path)
+    assert (tmp_path / "config.json").read_bytes() == before
+    second.save_pretrained(tmp_path, overwrite=True)
+    assert (tmp_path / "config.json").read_bytes() != before
+
+
+def test_a_folder_of_something_else_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"holds something else \(config.json\); choose another folder or pass over"):
+        seunet.create_model("unet", widths=(4,)).save_pretrained(tmp_path)
+    assert (tmp_path / "config.json").read_text() == "{}"

@@ -93,6 +93,50 @@ def test_an_exported_program_says_what_the_network_says() -> None:
     assert_nearly(program.module()(images(2)), expected)
 
 
+SIZES = [(1, 41, 64), (2, 33, 35), (3, 16, 17)]
+
+
+def of_size(batch: int, height: int, width: int) -> Tensor:
+    return torch.rand(batch, 3, height, width, generator=torch.Generator().manual_seed(height))
+
+
+def test_an_exported_program_is_right_for_other_sizes() -> None:
+    model = small_model(widths=(10, 20))
+    dynamic = torch.export.Dim.DYNAMIC
+    with torch.no_grad():
+        program = torch.export.export(
+            model, (of_size(2, 37, 50),), dynamic_shapes=({0: dynamic, 2: dynamic, 3: dynamic},)
+        )
+        exported = program.module()
+        for size in SIZES:
+            assert_nearly(exported(of_size(*size)), model(of_size(*size)))
+
+
+def test_a_compiled_network_is_right_for_other_sizes_without_compiling_again() -> None:
+    model = small_model(widths=(10, 20))
+    graphs = []
+
+    def count(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(model, dynamic=True, fullgraph=True, backend=count)
+    with torch.no_grad():
+        for size in [(2, 37, 50), *SIZES[1:]]:
+            assert_nearly(compiled(of_size(*size)), model(of_size(*size)))
+    assert len(graphs) == 1
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("pooling", ["max", "average", "none"])
+def test_a_traced_network_is_right_for_other_sizes(pooling: str) -> None:
+    model = small_model(widths=(10, 20), pooling=pooling)
+    with torch.no_grad():
+        traced = torch.jit.trace(model, of_size(1, 37, 50))
+        for size in [*SIZES, (1, 1, 5)]:
+            assert_nearly(traced(of_size(*size)), model(of_size(*size)))
+
+
 # The meta device
 
 MADE = [

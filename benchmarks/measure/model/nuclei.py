@@ -106,7 +106,7 @@ def keep_report(folder: Path, name: str) -> None:
 
 def export(run: Path, folder: Path) -> None:
     """The averaged weights that a run ended with; what it held to be best is by P_Ens, and one head is what is used."""
-    model_of(read_checkpoint(run / "last.safetensors")).save_pretrained(folder)
+    model_of(read_checkpoint(run / "last.safetensors")).save_pretrained(folder, overwrite=True)
 
 
 def ship(run: Path, held_out: Path) -> None:
@@ -126,7 +126,7 @@ def ship(run: Path, held_out: Path) -> None:
         "licence": LICENCE,
     }
     model.card = card_of(read_manifest(root), model.classes).model_copy(update=facts)
-    model.save_pretrained(SHIPPED)
+    model.save_pretrained(SHIPPED, overwrite=True)
 
 
 def parser() -> argparse.ArgumentParser:

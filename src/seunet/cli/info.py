@@ -28,14 +28,14 @@ def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
 
 def _model(target: str) -> dict[str, Any]:
     from seunet.models.describe import describe_architecture, describe_model_folder
-    from seunet.models.files import built_in_models, model_folder
+    from seunet.models.files import model_folder
     from seunet.models.registry import list_models
 
-    if Path(target).is_dir() or target in built_in_models():
+    if Path(target).is_dir() or target in list_models(pretrained=True):
         return describe_model_folder(model_folder(target))
     if target in list_models():
         return describe_architecture(target)
-    known = ", ".join([*built_in_models(), *list_models()])
+    known = ", ".join([*list_models(pretrained=True), *list_models()])
     raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
 
 

@@ -21,8 +21,9 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import objects
 from seunet.results.label_plane import ArrayPlane
 from seunet.results.legend import shades
+from seunet.segmentation.found import Segmentation
 from seunet.segmentation.one_file import frame_for
-from seunet.segmentation.segment_array import Segmentation, segment
+from seunet.segmentation.segment_array import segment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

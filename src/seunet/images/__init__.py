@@ -14,5 +14,6 @@ if TYPE_CHECKING:
     from seunet.images.overview import find_tissue
     from seunet.images.pillow_codec import decode_rgb, encode_png, read_image
     from seunet.images.sandboxed import ReadingProcess, open_guarded
+    from seunet.images.to_rgb import rgb_pixels
 else:
     __getattr__, __dir__ = door(__name__)

@@ -1,13 +1,18 @@
-"""Samples as stored → 8-bit RGB.  What is not plainly an image of light in three colours is refused by name."""
+"""Samples as stored, or as somebody holds them in memory → 8-bit RGB.
+
+What is not plainly an image of light in three colours is refused by name.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.errors import InputError
 from seunet.images.image import RgbArray
+from seunet.limits import MAX_IMAGE_PIXELS
 
 Samples = NDArray[Any]
 Alpha = Literal["none", "plain", "premultiplied", "unknown"]
@@ -64,4 +69,69 @@ def on_white(colours: RgbArray, alpha: RgbArray, premultiplied: bool = False) ->
     else:
         seen = (colours * opacity + 255 * (255 - opacity) + 127) // 255
     out: RgbArray = seen.astype(np.uint8)
+    return out
+
+
+CHANNELS: Final = (1, 3, 4)
+"""Grey; red, green, blue; these and opacity."""
+
+
+def rgb_pixels(image: Any) -> RgbArray:
+    """A picture in memory → uint8 [height, width, 3].
+
+    A PIL image, a NumPy array, a torch tensor or anything with `__array__`; bytes or floats in 0 … 1; grey, RGB or RGBA
+    (laid on white); channels last, or first where that is plain.
+    """
+    samples = _samples(image)
+    shape = "×".join(map(str, samples.shape)) or "()"
+    if samples.ndim == 4 and samples.shape[0] == 1:
+        samples = samples[0]
+    if samples.ndim == 2:
+        samples = samples[..., None]
+    if samples.ndim == 3 and samples.shape[0] in CHANNELS and (_is_tensor(image) or samples.shape[2] not in CHANNELS):
+        samples = samples.transpose(1, 2, 0)
+    if samples.ndim != 3 or samples.shape[2] not in CHANNELS:
+        raise InputError(f"`image` of shape {shape} must be [height, width, 3]; convert it to RGB first")
+    if not samples.size:
+        raise InputError(f"`image` of shape {shape} has no pixels")
+    if samples.shape[0] * samples.shape[1] > MAX_IMAGE_PIXELS:
+        raise InputError(f"`image` of shape {shape} is too large to be held; save it and use `seunet segment`")
+    colours = 1 if samples.shape[2] == 1 else 3
+    coding = Coding(colours, alpha="plain" if samples.shape[2] == 4 else "none")
+    return to_rgb(_bytes(samples), coding)
+
+
+def _samples(image: Any) -> Samples:
+    if hasattr(image, "mode") and hasattr(image, "convert"):  # PIL's, of whatever class
+        if image.mode in ("L", "RGB", "RGBA", "I", "F") or image.mode.startswith("I;"):
+            return np.asarray(image)
+        transparent = "A" in image.getbands() or "transparency" in image.info
+        return np.asarray(image.convert("RGBA" if transparent else "RGB"))
+    if _is_tensor(image):
+        held = image.detach().cpu()
+        return np.asarray(held.float() if held.is_floating_point() else held)
+    if not hasattr(image, "__array__"):
+        raise InputError(
+            f"`image` is a {type(image).__name__}; give a path, a PIL image, a NumPy array, a tensor or what has "
+            "`__array__`"
+        )
+    return np.asarray(image)
+
+
+def _is_tensor(image: Any) -> bool:
+    return hasattr(image, "detach") and hasattr(image, "cpu")
+
+
+def _bytes(samples: Samples) -> RgbArray:
+    if samples.dtype == np.uint8:
+        return samples
+    if samples.dtype.kind != "f":
+        raise InputError(f"`image` of type {samples.dtype} must be uint8, or float in 0 … 1; scale and convert it")
+    lowest, highest = float(samples.min()), float(samples.max())
+    if not (lowest >= 0 and highest <= 1):  # false for what is no number too
+        raise InputError(
+            f"`image` of type {samples.dtype} has values from {lowest:.4g} to {highest:.4g}; floats must lie in 0 … 1: "
+            "divide by the largest possible value, or give uint8"
+        )
+    out: RgbArray = np.rint(samples * 255).astype(np.uint8)
     return out

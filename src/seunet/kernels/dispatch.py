@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -17,7 +17,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference, separable
 from seunet.kernels.derivatives import check_transforms
 from seunet.maths.gaussian import half_taps, tap_slopes
-from seunet.maths.rescaling import upsample_to
+from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
 
 BACKENDS: Final = ("reference", "torch", "numba")
 
@@ -45,9 +45,14 @@ def is_tracing() -> bool:
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
+def is_recording() -> bool:
+    """Whether what is computed becomes a graph, which shall be right for other sizes too."""
+    return torch.compiler.is_compiling() or is_tracing()
+
+
 def chosen_backend(image: Tensor, *others: Tensor) -> str:
     """Which backend `jet_convolution` uses for this image and these parameters."""
-    if torch.compiler.is_compiling() or is_tracing():
+    if is_recording():
         return "torch"
     name = _chosen.get()
     if name == "numba" and image.device.type != "cpu":
@@ -101,6 +106,8 @@ def pooling_window(features: Tensor) -> tuple[int, int]:
 
 def max_pool(features: Tensor) -> Tensor:
     """The largest of each 2×2 pixels: [B, scales, C, H, W] → [B, scales, C, H // 2, W // 2], never below one pixel."""
+    if is_recording():
+        return pooled_at_any_size(features, max_pool2d)
     window = pooling_window(features)
     if window == (2, 2) and runs_in_whole_vectors(features):
         from seunet.kernels.pooling import MaxPool
@@ -110,8 +117,25 @@ def max_pool(features: Tensor) -> Tensor:
     return pooled.view(*features.shape[:3], *pooled.shape[2:])
 
 
+def pooled_at_any_size(features: Tensor, pool: Callable[..., Tensor]) -> Tensor:
+    """Pooling by 2×2 without asking how large the map is: a pair that is not whole is dropped, but for a single one."""
+    height, width = features.shape[-2:]
+    pooled = pool(features.flatten(0, 1), 2, ceil_mode=True)
+    pooled = first_pixels(pooled, _halved(height), _halved(width))
+    return pooled.view(*features.shape[:3], *pooled.shape[2:])
+
+
+def _halved(length: int | Tensor) -> int:
+    """⌊length / 2⌋, at least 1, as it is recorded; a length is a tensor to `torch.jit.trace`."""
+    if isinstance(length, Tensor):
+        return torch.clamp(length // 2, min=1)  # type: ignore[return-value]
+    return torch.sym_max(length // 2, 1)  # type: ignore[no-any-return, no-untyped-call]
+
+
 def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
     """The channels of `skip`, then those of `rising` upsampled to its size (`maths.rescaling.upsample_to`)."""
+    if is_recording():
+        return torch.cat([skip, upsample_to_any(rising, *skip.shape[3:])], dim=2)
     if skip.shape[3:] != rising.shape[3:] and runs_in_whole_vectors(skip) and skip.dtype == rising.dtype:
         from seunet.kernels.pooling import JoinUpsampled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import torch
@@ -9,7 +10,14 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
 from seunet.errors import InputError, unknown_name
-from seunet.kernels.dispatch import batch_norm_relu, max_pool, pooling_window, runs_in_whole_vectors
+from seunet.kernels.dispatch import (
+    batch_norm_relu,
+    is_recording,
+    max_pool,
+    pooled_at_any_size,
+    pooling_window,
+    runs_in_whole_vectors,
+)
 from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import remember, synced_batch_norm, together
 
@@ -87,7 +95,7 @@ class SharedPointwise(nn.Module):
         # A batched matrix product: a 1×1 `conv2d` is several times slower on the CPU in this memory layout.
         weight, bias = self.convolution.weight.flatten(1), self.convolution.bias
         pixels = features.flatten(0, 1).flatten(2)
-        mixed = torch.baddbmm(bias[None, :, None], weight.expand(len(pixels), -1, -1), pixels)  # type: ignore[index]
+        mixed = torch.baddbmm(bias[None, :, None], weight.expand(pixels.shape[0], -1, -1), pixels)  # type: ignore[index]
         return mixed.view(*features.shape[:2], -1, *features.shape[3:])
 
 
@@ -108,6 +116,8 @@ class Pooling(nn.Module):
             return features
         if self.kind == "max":
             return max_pool(features)
+        if is_recording():
+            return pooled_at_any_size(features, partial(avg_pool2d, count_include_pad=False))
         pooled = avg_pool2d(features.flatten(0, 1), pooling_window(features))
         return pooled.view(*features.shape[:3], *pooled.shape[2:])
 

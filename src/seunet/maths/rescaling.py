@@ -70,3 +70,20 @@ def upsample_to(features: Tensor, height: int, width: int) -> Tensor:
     if any(more):
         large = pad(large, (0, max(more[1], 0), 0, max(more[0], 0)), mode="replicate")[..., :height, :width]
     return large.reshape(*features.shape[:3], height, width)
+
+
+def upsample_to_any(features: Tensor, height: int, width: int) -> Tensor:
+    """`upsample_to` of a map that was halved, without asking for sizes: what a graph for all sizes records."""
+    large = interpolate(features.flatten(0, 1), scale_factor=2, mode="bilinear", align_corners=False)
+    return first_pixels(large, height, width).view(*features.shape[:3], height, width)
+
+
+def first_pixels(images: Tensor, height: int, width: int) -> Tensor:
+    """The first `height` × `width` pixels of […, H, W]; where there are fewer, the last row and column again.
+
+    By index and not by slice: whether a slice is contiguous depends on the size, and a graph would be bound to that.
+    """
+    for axis, length in ((-2, height), (-1, width)):
+        places = torch.arange(length, device=images.device).clamp(max=images.shape[axis] - 1)
+        images = images.index_select(axis, places)
+    return images

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,7 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import save as tensor_bytes
 
+from seunet.device import usable_device
 from seunet.errors import InputError, ModelFileError
 from seunet.limits import MAX_PARAMETERS
 from seunet.models.card import ModelCard
@@ -24,11 +26,12 @@ from seunet.models.config import ModelConfig
 from seunet.models.registry import build_model, model_config
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.pretrained import BUILT_IN
+from seunet.pretrained import BUILT_IN, built_in_models
 from seunet.scale.files import has_estimator, load_estimator, save_estimator
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
 from seunet.storage.files import sha256
+from seunet.storage.output_folder import something_else
 from seunet.storage.tensors import Expected, read_config_bytes, read_tensors
 
 FORMAT: Final = "seunet-model"
@@ -57,6 +60,23 @@ def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
     write_text(place / CONFIG_NAME, json.dumps(config, indent=2) + "\n")
 
 
+def check_no_other(model: ScaleUNet, folder: Path) -> None:
+    """Refuse a folder that holds another model, or a config of something else."""
+    path = folder / CONFIG_NAME
+    if not path.exists():
+        return
+    try:
+        config = _read_config(path)
+    except ModelFileError:
+        raise something_else(folder, CONFIG_NAME, "choose another folder or pass overwrite=True") from None
+    promised = config.get("weights")
+    held = promised.get("sha256") if isinstance(promised, dict) else None
+    if held != weights_sha256(model):
+        raise InputError(
+            f"{folder}: holds another model (weights {str(held)[:12]}); choose another folder or pass overwrite=True"
+        )
+
+
 def weights_sha256(model: ScaleUNet) -> str:
     """What the config of the saved model says of its weights: which weights these are, wherever they lie."""
     return sha256(_weights(model))
@@ -64,11 +84,6 @@ def weights_sha256(model: ScaleUNet) -> str:
 
 def _weights(model: ScaleUNet) -> bytes:
     return tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
-
-
-def built_in_models() -> list[str]:
-    """The names of the trained models in the package."""
-    return sorted(path.parent.name for path in BUILT_IN.glob(f"*/{CONFIG_NAME}"))
 
 
 def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
@@ -84,12 +99,41 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     )
 
 
-def load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
+def load(
+    name_or_folder: str | os.PathLike[str], *, device: str | torch.device | None = None, classes: int | None = None
+) -> ScaleUNet:
     """The trained model of that name, or in that folder, in evaluation mode.
 
     Everything is compared with what the config promises (size, hash, names, shapes and types of all tensors) before
     the network is built.
+
+    Args:
+        name_or_folder: a model of the package (`list_models(pretrained=True)`) or what `save_pretrained` wrote.
+        device: where to keep it, as of `torch`; the CPU if None.
+        classes: another number of classes than it has gets a fresh head, to be trained, and a warning that says so.
     """
+    model = _load(name_or_folder)
+    if classes is not None and classes != model.classes:
+        before = model.classes
+        model.reset_classifier(classes)
+        warnings.warn(
+            f"{name_or_folder}: the head of {before} classes is replaced by a fresh one of {classes}; train it first",
+            stacklevel=2,
+        )
+    return model if device is None else model.to(_usable(device))
+
+
+def _usable(device: str | torch.device) -> torch.device:
+    try:
+        found = torch.device(usable_device("auto") if device == "auto" else device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"device {str(device)!r} cannot be used ({reason}); give 'cpu'") from None
+    return found
+
+
+def _load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
     place = model_folder(name_or_folder)
     path = place / CONFIG_NAME
     config = _read_config(path)
@@ -128,7 +172,7 @@ def load_shared(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
 
 @lru_cache(maxsize=2)
 def _shared(place: Path, _states: tuple[tuple[str, int, int], ...]) -> TrainedModel:
-    model = load(place)
+    model = _load(place)
     return TrainedModel(model, weights_sha256(model))
 
 

@@ -17,7 +17,7 @@ from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
 from seunet.models.config import GaussianConfig, ModelConfig, ScaleListConfig, SteerableConfig, validated
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.pretrained import BUILT_IN
+from seunet.pretrained import built_in_models
 
 
 class PlainConv2d(nn.Module):
@@ -98,15 +98,15 @@ _RECIPES: Final[dict[str, Recipe]] = {
 }
 
 
-def list_models() -> list[str]:
-    """The names `create_model` knows."""
-    return sorted(_RECIPES)
+def list_models(*, pretrained: bool = False) -> list[str]:
+    """The names `create_model` knows; with `pretrained`, the trained models of the package, which `load` knows."""
+    return built_in_models() if pretrained else sorted(_RECIPES)
 
 
 def model_config(name: str, preset: str = "paper", **options: Any) -> ModelConfig:
     """The complete, checked options of a model."""
     if name not in _RECIPES:
-        if (BUILT_IN / str(name) / "config.json").is_file():
+        if name in built_in_models():
             raise InputError(f"{name!r} is a trained model, not an architecture; get it by seunet.load({name!r})")
         raise unknown_name("model", name, _RECIPES)
     recipe = _RECIPES[name]
@@ -122,9 +122,16 @@ def build_model(name: str, config: ModelConfig) -> ScaleUNet:
     return model
 
 
-def create_model(name: str, *, preset: str = "paper", **options: Any) -> ScaleUNet:
+def create_model(name: str, *, preset: str = "paper", num_classes: int | None = None, **options: Any) -> ScaleUNet:
     """A model with fresh weights: `create_model("seunet", classes=5, preset="geometric")`.
 
-    [B, in_channels, H, W] → logits [B, scales, classes, H, W] for any H and W.
+    [B, in_channels, H, W] → logits [B, scales, classes, H, W] for any H and W.  `num_classes` is another name for
+    `classes`.
     """
+    if num_classes is not None:
+        if options.get("classes", num_classes) != num_classes:
+            raise InputError(
+                f"`classes` (={options['classes']}) and `num_classes` (={num_classes}) are the same; give one"
+            )
+        options["classes"] = num_classes
     return build_model(name, model_config(name, preset, **options))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.card import ModelCard
-from seunet.models.config import ModelConfig
+from seunet.models.config import ModelConfig, validated
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
@@ -134,10 +135,11 @@ class ScaleUNet(nn.Module):
         for block in list(self.encoder)[1:]:
             skips.append(features)
             features = block(self.pooling(features))
+        join = _side_by_side if self.pooling.kind == "none" else join_upsampled
         for reducer, block in zip(self.reducers, self.decoder, strict=True):
             # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
             # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
-            features = block(join_upsampled(skips.pop(), reducer(features)))
+            features = block(join(skips.pop(), reducer(features)))
         return features if self.projection is None else self.projection(features)
 
     @property
@@ -145,11 +147,37 @@ class ScaleUNet(nn.Module):
         """Where the weights are."""
         return self.head.convolution.weight.device
 
-    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write `config.json` and `model.safetensors` into `folder`; `seunet.load(folder)` reads them."""
-        from seunet.models.files import save
+    def save_pretrained(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write `config.json` and `model.safetensors` into `folder`; `seunet.load(folder)` reads them.
 
+        A folder that holds other weights is refused without `overwrite`.
+        """
+        from seunet.models.files import check_no_other, save
+
+        if not overwrite:
+            check_no_other(self, Path(folder))
         save(self, folder)
+
+    @classmethod
+    def from_pretrained(cls, name_or_folder: str | os.PathLike[str], **options: Any) -> Self:
+        """`seunet.load` for those who look for it here; the model must be of this class."""
+        from seunet.models.files import load
+
+        model = load(name_or_folder, **options)
+        if not isinstance(model, cls):
+            raise InputError(f"{name_or_folder}: is a {model.name}, which is no {cls.__name__}; use seunet.load")
+        return model
+
+    def reset_classifier(self, classes: int) -> None:
+        """A fresh head for so many classes; what the card says of classes and heads is forgotten."""
+        config = validated(type(self.config), {**self.config.model_dump(), "classes": classes})
+        before = self.head.convolution
+        with torch.device(before.weight.device):
+            self.head = SharedPointwise(before.in_channels, classes).to(before.weight.dtype)
+        self.classes, self.config = classes, config
+        if self.card is not None:
+            forgotten = {"class_names": (), "class_colors": (), "calibration": None, "instances": False}
+            self.card = self.card.model_copy(update=forgotten)
 
     def head_weights(self) -> Tensor:
         """η̃, the weight of each head in the loss: [γ], sum 1."""
@@ -168,3 +196,8 @@ class ScaleUNet(nn.Module):
         Nothing but this trains η; with a loss of your own create the model with `head_weights="uniform"`.
         """
         return weighted_loss(scale_losses(logits, target, ignore_index), self.head_weights())
+
+
+def _side_by_side(skip: Tensor, rising: Tensor) -> Tensor:
+    """Maps of one size."""
+    return torch.cat([skip, rising], dim=2)

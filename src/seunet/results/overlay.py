@@ -75,14 +75,29 @@ def write_overlay(
     numbered: NumberedObjects | None = None,
     skipped_px: int = 0,
 ) -> None:
-    """Write `thumbnail` [height, width, 3], which shows all of the plane, with the classes in their colours, as PNG.
+    """`overlay_picture` as PNG."""
+    from seunet.images.pillow_codec import encode_png
+
+    write_bytes(
+        path,
+        encode_png(overlay_picture(thumbnail, plane, frame, tally, numbered, skipped_px), compress_level=QUICKLY),
+    )
+
+
+def overlay_picture(
+    thumbnail: RgbArray,
+    plane: Labels,
+    frame: Frame,
+    tally: Tally,
+    numbered: NumberedObjects | None = None,
+    skipped_px: int = 0,
+) -> RgbArray:
+    """`thumbnail` [height, width, 3], which shows all of the plane, with the classes in their colours and a legend.
 
     Near the plane's own resolution objects are tinted and outlined, with `numbered` each by itself where they touch.
     Where the thumbnail is much smaller, a pixel is tinted by the share of it that a class covers.  What was not
     analysed is hatched; `skipped_px` of the plane were left out as glass.
     """
-    from seunet.images.pillow_codec import encode_png
-
     check_thumbnail(thumbnail)
     height, width = thumbnail.shape[:2]
     shares = code_shares(plane, [*range(len(frame.class_names)), NOT_ANALYSED], height, width)
@@ -92,10 +107,7 @@ def write_overlay(
         _outline(picture, shares, frame, None if numbered is None else numbered.numbers)
     _hatch(picture, shares[-1] >= 0.5)
     um_per_px = None if frame.mpp is None else frame.mpp * plane.width_px / width
-    write_bytes(
-        path,
-        encode_png(with_legend(picture, legend_lines(frame, tally, skipped_px), um_per_px), compress_level=QUICKLY),
-    )
+    return with_legend(picture, legend_lines(frame, tally, skipped_px), um_per_px)
 
 
 def _tinted(thumbnail: RgbArray, shares: Shares, frame: Frame, strength: float) -> RgbArray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seunet.doors import door
 
 if TYPE_CHECKING:
+    from seunet.segmentation.found import FoundObject, ObjectTable, Segmentation
     from seunet.segmentation.inputs import Item
     from seunet.segmentation.one_file import segment_file
     from seunet.segmentation.options import Choices

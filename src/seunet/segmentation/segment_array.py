@@ -1,67 +1,40 @@
-"""`seunet.segment`: an array in, what the network says of it out."""
+"""`seunet.segment`: an image in, what the network says of it out."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seunet.errors import InputError
-from seunet.images.image import ArrayImage, Mpp, RgbArray
+from seunet.errors import InputError, RegionError
+from seunet.images.image import ArrayImage, Image, Mpp
 from seunet.images.overview import find_tissue
+from seunet.images.sandboxed import open_guarded
+from seunet.images.to_rgb import rgb_pixels
 from seunet.limits import MAX_IMAGE_PIXELS
 from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.segmentation.found import Segmentation
+from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import ScaleChoice
-from seunet.segmentation.scale_choice import (
-    KnownScale,
-    ReadingPlan,
-    checked_choice,
-    checked_mpp,
-    known_scale,
-    plan_for,
-)
+from seunet.segmentation.scale_choice import checked_choice, checked_mpp, known_scale, plan_for
 from seunet.segmentation.tile_pixels import WorkingRaster
-from seunet.segmentation.tile_predictor import predictor_for, shared_model, shared_predictor_for
+from seunet.segmentation.tile_predictor import HeadwiseNetwork, predictor_for, shared_model, shared_predictor_for
 
 BACKGROUND: Final = 0
 
 
-@dataclass(frozen=True)
-class Segmentation:
-    """What a model says of an image, in the image's own pixels."""
-
-    labels: NDArray[np.uint8]
-    """[height, width]: the most probable class."""
-    probabilities: NDArray[np.float32]
-    """[classes, height, width]"""
-    confidence: NDArray[np.float32]
-    """[height, width]: p_max − p_second of the most confident head."""
-    heads: NDArray[np.uint8]
-    """[height, width]: which head that is, from the finest (0)."""
-    plan: ReadingPlan
-    """At which pixels the network was run, and why."""
-    scale: KnownScale
-    """What is known of the scale, and from where."""
-
-    @property
-    def estimated_mpp(self) -> float | None:
-        """µm per pixel as estimated from the pixels; None where it was not or cannot be."""
-        return None if self.scale.estimate is None else self.scale.estimate.mpp
-
-    @property
-    def relative_scale(self) -> float | None:
-        """How many times as large as in training the structures are; None if that is not known."""
-        return self.plan.relative_scale
-
-
 def segment(
-    image: NDArray[Any],
+    image: Any,
     model: str | os.PathLike[str] | ScaleUNet = "nuclei",
     mpp: float | None = None,
     *,
@@ -70,10 +43,11 @@ def segment(
     tile_px: int | None = None,
     tissue: bool = False,
 ) -> Segmentation:
-    """Segment an image, uint8 [height, width, 3].
+    """Segment an image.
 
     Args:
-        image: the pixels.
+        image: a path to an image or slide, a PIL image, a NumPy array or torch tensor (uint8, or float in 0 … 1; grey,
+            RGB or RGBA; channels last, or first where that is plain), or anything with `__array__`.
         model: the name of a built-in model, the folder of one of your own, or the model itself.
         mpp: µm per pixel.  None is no error.
         scale: "auto" uses `mpp`, else what is estimated from the pixels; where that is not possible either, the heads
@@ -84,51 +58,67 @@ def segment(
         tile_px: the side of the tiles that are computed at a time; it changes no result.
         tissue: whether to leave glass out (images of more than 4 million pixels).
     """
-    pixels = checked_pixels(image)
-    source = ArrayImage(pixels, None if mpp is None else Mpp(checked_mpp(mpp), checked_mpp(mpp), "user"))
     own = isinstance(model, ScaleUNet)
     used = model if isinstance(model, ScaleUNet) else shared_model(model).model
-    known = known_scale(source, used, checked_choice(scale))
-    chosen = plan_for(used, known.used, source.levels)
-    # A model of the caller's may change from call to call.
-    make = predictor_for if own else shared_predictor_for
-    network = make(used, chosen.factor, chosen.relative_scale is not None, fusion)
-    raster = WorkingRaster(source, chosen)
-    probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
-    confidence = np.empty(raster.size, dtype=np.float32)
-    heads = np.empty(raster.size, dtype=np.uint8)
-    for tile in network.tiles(raster.size, tile_px):
-        found = network.predict_tile(network.read(raster, tile), raster.size)
-        place = slice(*tile.rows), slice(*tile.columns)
-        probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
-        heads[place] = found.heads + np.uint8(network.only_head or 0)
-    if raster.size != pixels.shape[:2]:
-        probabilities, confidence, heads = _own_pixels(probabilities, confidence, heads, pixels.shape[:2])
-    if tissue and (mask := _glass(source)) is not None:
+    choice = checked_choice(scale)
+    pixels = image if isinstance(image, str | os.PathLike) else rgb_pixels(image)
+    with opened(pixels, mpp) as source:
+        known = known_scale(source, used, choice)
+        chosen = plan_for(used, known.used, source.levels)
+        # A model of the caller's may change from call to call.
+        make = predictor_for if own else shared_predictor_for
+        network = make(used, chosen.factor, chosen.relative_scale is not None, fusion)
+        found = _predicted(network, WorkingRaster(source, chosen), tile_px)
+        size = source.levels[0].height_px, source.levels[0].width_px
+        probabilities, confidence, heads = found if found[2].shape == size else _own_pixels(*found, size)
+        mask = _glass(source) if tissue else None
+        frame = frame_for(source, used, replace(chosen, downsample=1.0))
+    if mask is not None:
         probabilities[:, mask] = 0
         probabilities[BACKGROUND, mask] = 1
         confidence[mask], heads[mask] = 0, 0
     labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
-    return Segmentation(labels, probabilities, confidence, heads, chosen, known)
+    again = partial(opened, pixels, mpp)
+    return Segmentation(labels, probabilities, confidence, heads, chosen, known, frame, again)
 
 
-def checked_pixels(image: NDArray[Any]) -> RgbArray:
-    """`image`, if it is an RGB image of bytes."""
-    if not isinstance(image, np.ndarray):
-        raise InputError(f"`image` is a {type(image).__name__}; give a NumPy array, uint8 [height, width, 3]")
-    shape = "×".join(map(str, image.shape))
-    if image.ndim != 3 or image.shape[2] != 3:
-        raise InputError(f"`image` of shape {shape or '()'} must be [height, width, 3]; convert it to RGB first")
-    if image.dtype != np.uint8:
-        raise InputError(f"`image` of type {image.dtype} must be uint8; scale it to 0 … 255 and convert it")
-    if not image.shape[0] * image.shape[1]:
-        raise InputError(f"`image` of shape {shape} has no pixels")
-    if image.shape[0] * image.shape[1] > MAX_IMAGE_PIXELS:
-        raise InputError(f"`image` of shape {shape} is too large to be held; save it and use `seunet segment`")
-    return np.ascontiguousarray(image)
+Maps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
+"""Probabilities [classes, height, width], confidence and heads [height, width]."""
 
 
-def _glass(source: ArrayImage) -> NDArray[np.bool_] | None:
+def _predicted(network: HeadwiseNetwork, raster: WorkingRaster, tile_px: int | None) -> Maps:
+    """What the network says of the working pixels, tile by tile; a part that cannot be read is an error."""
+    probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
+    confidence = np.empty(raster.size, dtype=np.float32)
+    heads = np.empty(raster.size, dtype=np.uint8)
+    for tile in network.tiles(raster.size, tile_px):
+        given = network.read(raster, tile)
+        if given.part.gaps:
+            raise RegionError(f"{given.part.gaps[0].reason}; `seunet segment` marks such parts and does the rest")
+        found = network.predict_tile(given, raster.size)
+        place = slice(*tile.rows), slice(*tile.columns)
+        probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
+        heads[place] = found.heads + np.uint8(network.only_head or 0)
+    return probabilities, confidence, heads
+
+
+@contextmanager
+def opened(image: Any, mpp: float | None) -> Iterator[Image]:
+    """The image of a path, read in a process of its own, or of what is in memory."""
+    user_mpp = None if mpp is None else checked_mpp(mpp)
+    if isinstance(image, str | os.PathLike):
+        with closing(open_guarded(Path(image), user_mpp)) as file:
+            width_px, height_px, _ = file.levels[0]
+            if width_px * height_px > MAX_IMAGE_PIXELS:
+                raise InputError(
+                    f"{file.name}: {width_px}×{height_px} px are too many to be held; use `seunet segment`"
+                )
+            yield file
+        return
+    yield ArrayImage(rgb_pixels(image), None if user_mpp is None else Mpp(user_mpp, user_mpp, "user"))
+
+
+def _glass(source: Image) -> NDArray[np.bool_] | None:
     found = find_tissue(source)
     if found is None:
         return None
@@ -137,7 +127,7 @@ def _glass(source: ArrayImage) -> NDArray[np.bool_] | None:
 
 def _own_pixels(
     probabilities: NDArray[np.float32], confidence: NDArray[np.float32], heads: NDArray[np.uint8], size: tuple[int, int]
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
+) -> Maps:
     """From the working raster back to the image's pixels: bilinear, the heads by the nearest."""
     floats = torch.from_numpy(np.concatenate([probabilities, confidence[None]]))
     resized: NDArray[np.float32] = resize(floats[None], *size, antialias=True)[0].numpy()

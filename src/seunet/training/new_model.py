@@ -135,7 +135,7 @@ def export_model(source: Path, folder: Path, estimator: ScaleEstimator | None = 
     """The weights of a checkpoint as a model folder that `seunet.load` reads, with the estimator of the start."""
     model = model_of(read_checkpoint(source))
     model.scale_estimator = estimator
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, overwrite=True)
 
 
 def model_of(kept: Checkpoint, averaged: bool = True) -> ScaleUNet:
