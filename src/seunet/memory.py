@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
-import resource
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from seunet.system import peak_resident
 
 _MMAP_MAX: Final = -4
 _TRIM_THRESHOLD: Final = -1
@@ -48,7 +49,8 @@ def own_pages(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     block of its size would lie beside it: the process would grow from tile to tile.
     """
     count = math.prod(shape)
-    pages = mmap.mmap(-1, max(1, count * np.dtype(dtype).itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # not on Windows
+    pages = mmap.mmap(-1, max(1, count * np.dtype(dtype).itemsize), **private)
     return np.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
 
 
@@ -59,5 +61,4 @@ def peak_bytes() -> int:
         # Linux's own count for this process: `getrusage` begins with what its parent held when it was started.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return peak_resident() * (1 if sys.platform == "darwin" else 1024)

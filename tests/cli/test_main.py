@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from seunet import __version__
-from seunet.cli.main import Terminated, run
+from seunet.cli.main import Terminated, app, run
 from seunet.errors import InputError, ResourceError, StorageError
+
+SEUNET = Path(sys.executable).with_name("seunet")
 
 
 def seunet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -100,7 +107,14 @@ def raiser(error: BaseException) -> None:
         (
             ZeroDivisionError("division by zero"),
             70,
-            "seunet: our bug (ZeroDivisionError: division by zero); please report it with the command you ran\n",
+            "seunet: our bug (ZeroDivisionError: division by zero); please report it with the command you ran and what "
+            "it prints with --debug\n",
+        ),
+        (RuntimeError("can't allocate memory: 9 GB"), 4, "seunet: out of memory; use a smaller image, tile or batch\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            3,
+            "seunet: a temporary file: No space left on device; free some space or set TMPDIR\n",
         ),
         (SystemExit(5), 5, ""),
         (SystemExit(None), 0, ""),
@@ -129,3 +143,50 @@ def test_a_termination_signal_ends_with_143_and_no_traceback() -> None:
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 143
     assert errors == "seunet: terminated\n"
+
+
+def test_debug_prints_the_traceback_before_the_line_wherever_it_stands() -> None:
+    for arguments in (("--debug", "info", "none.png"), ("info", "none.png", "--debug")):
+        ran = seunet_command(*arguments)
+        assert ran.returncode == 2
+        assert ran.stderr.startswith("Traceback (most recent call last)")
+        assert ran.stderr.splitlines()[-1].startswith("seunet: none.png: no such file, model folder or model")
+    assert seunet_command("info", "none.png").stderr.count("\n") == 1
+
+
+def test_a_shell_that_allows_too_little_memory_is_one_line_and_exit_4() -> None:
+    command = f"ulimit -v 1000000; exec {sys.executable} -m seunet info nuclei"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=600)
+    line = "seunet: this shell allows 1 GB of memory; 1.5 GB are the least, slides need more; raise `ulimit -v`\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (4, "", line)
+
+
+def verbs(command: Any, name: str = "seunet") -> Iterator[tuple[str, str]]:
+    """The name and the help of every verb."""
+    yield name, command.get_help(command.context_class(command, info_name=name))
+    for inner in getattr(command, "commands", {}).values():
+        yield from verbs(inner, f"{name} {inner.name}")
+
+
+def test_flags_are_shown_without_a_type() -> None:
+    found = dict(verbs(get_command(app)))
+    assert len(found) > 10
+    for name, text in found.items():
+        assert "<bool>" not in text, name
+    assert "--strict                        Stop a slide at its first unreadable region." in found["seunet segment"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_verbs_and_options(shell: str) -> None:
+    script = subprocess.run([SEUNET, "--show-completion", shell], capture_output=True, text=True, timeout=600)
+    assert script.returncode == 0
+    assert "_SEUNET_COMPLETE=" in script.stdout
+    asked = {
+        "bash": {"COMP_WORDS": "seunet seg", "COMP_CWORD": "1"},
+        "zsh": {"_TYPER_COMPLETE_ARGS": "seunet seg"},
+        "fish": {"_TYPER_COMPLETE_ARGS": "seunet seg", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    environment = os.environ | asked | {"_SEUNET_COMPLETE": f"complete_{shell}"}
+    found = subprocess.run([SEUNET], env=environment, capture_output=True, text=True, timeout=600)
+    assert "segment" in found.stdout
+    assert "train" not in found.stdout

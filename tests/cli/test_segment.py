@@ -188,7 +188,15 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         (("a.png", "--device", "mps"), "--device mps: this machine has no usable mps device; use auto or cpu"),
         (("a.png", "--device", "gpu"), "unknown device 'gpu'; did you mean 'cpu'? (known: auto, cpu, cuda, mps)"),
         (("a.png", "-o", "a.png"), "a.png: is a file; choose a folder for OUT"),
-        (("a.png", "--dask", "tcp://127.0.0.1:9"), "--dask tcp://127.0.0.1:9: no scheduler answers there (OSError)"),
+        (
+            ("a.png", "--dask", "tcp://127.0.0.1:9"),
+            "--dask tcp://127.0.0.1:9: no scheduler answers there (OSError); start one or correct it",
+        ),
+        (("a.png", "--workers", "0"), "--workers 0: must be 1 or more"),
+        (
+            ("a.png", "--workers", "2", "--dask", "tcp://127.0.0.1:9"),
+            "--workers 2: the cluster at tcp://127.0.0.1:9 has its own; leave it out or use --dask local",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

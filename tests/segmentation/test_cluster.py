@@ -6,12 +6,16 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from seunet.errors import InputError
+from seunet.segmentation import segment_many
 from seunet.segmentation.inputs import find_inputs
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
@@ -75,3 +79,25 @@ def test_two_workers_one_of_them_killed_give_the_bytes_of_one_process(choices: C
     assert sorted(done) == ["b", "c", "slide"]
     for name in done:
         assert result_bytes(tmp_path / "spread" / name) == result_bytes(tmp_path / "alone" / name)
+
+
+@pytest.fixture
+def web_server() -> Iterator[str]:
+    """Where something else than a scheduler listens, as its dashboard does."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"tcp://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_where_no_scheduler_answers_it_is_one_line_within_fifteen_seconds(
+    web_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert segment_many.CONNECT_SECONDS < 10  # libraries take seconds to load
+    monkeypatch.setattr(segment_many, "CONNECT_SECONDS", 1)
+    for address in ("tcp://127.0.0.1:9", web_server):
+        start = time.monotonic()
+        with pytest.raises(InputError, match=rf"--dask {address}: no scheduler answers there \(\w+\); start one"):
+            list(over_cluster([], Path("out"), Choices(), address))
+        assert time.monotonic() - start < 5

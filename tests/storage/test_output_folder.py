@@ -48,15 +48,15 @@ def test_a_folder_that_stays_empty_is_removed(tmp_path: Path) -> None:
 def test_a_lock_that_was_removed_while_it_was_waited_for_is_not_taken_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, opened = holding.fcntl.flock, []
+    lock, opened = holding.lock_file, []
 
-    def removed_first(file: int, how: int) -> None:
+    def removed_first(file: int) -> None:
         if not opened:
             (tmp_path / ".lock").unlink()
         opened.append(file)
-        lock(file, how)
+        lock(file)
 
-    monkeypatch.setattr(holding.fcntl, "flock", removed_first)
+    monkeypatch.setattr(holding, "lock_file", removed_first)
     with held(tmp_path):
         assert len(opened) == 2
         assert os.path.samestat(os.fstat(opened[-1]), (tmp_path / ".lock").stat())

@@ -56,7 +56,7 @@ def tissue_image() -> NDArray[np.uint8]:
     try:
         from skimage.data import immunohistochemistry
     except ImportError as error:
-        raise InputError("the demo's image needs scikit-image; pip install 'seunet[demo]'") from error
+        raise InputError("the demo's image needs scikit-image; pip install scikit-image") from error
     image: NDArray[np.uint8] = immunohistochemistry()  # type: ignore[no-untyped-call]
     return image
 

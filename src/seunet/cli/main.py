@@ -5,14 +5,18 @@ Heavy imports happen inside the verbs, so that `seunet --help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from seunet import __version__
@@ -26,16 +30,31 @@ from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
 from seunet.cli.train import train
-from seunet.errors import SeunetError
+from seunet.errors import ResourceError, SeunetError
+from seunet.system import address_space_bytes
 
 EXIT_BUG = 70
 EXIT_TERMINATED = 143
+DEBUG: Final = "--debug"
+LEAST_ADDRESS_SPACE_BYTES: Final = 1_500_000_000
+"""Below this, libraries end the process in their own words while they are loaded."""
+DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Verbs(TyperGroup):
+    """`--debug` counts wherever it stands: it is added to a command that has just failed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As if it stood first."""
+        return super().parse_args(ctx, sorted(args, key=lambda argument: argument != DEBUG))
+
 
 app = typer.Typer(
+    cls=Verbs,
     name="seunet",
     help="Segment H&E images at any magnification, whether or not it is known.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -53,8 +72,13 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, DEBUG, help="Print the traceback of an error before its line."),
 ) -> None:
     """Options of every verb."""
+    allowed = address_space_bytes()
+    if allowed is not None and allowed < LEAST_ADDRESS_SPACE_BYTES:
+        least = f"{LEAST_ADDRESS_SPACE_BYTES / 1e9:g} GB are the least, slides need more"
+        raise ResourceError(f"this shell allows {allowed / 1e9:.2g} GB of memory; {least}; raise `ulimit -v`")
 
 
 app.command()(demo)
@@ -80,23 +104,34 @@ def fail(line: str, code: int) -> int:
     return code
 
 
-def run(command: Callable[[], object]) -> int:
+def run(command: Callable[[], object], debug: bool = False) -> int:
     """Run a command; every outcome is an exit code and at most one line (DESIGN: exit codes)."""
     try:
         command()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else fail(str(stop.code), 2)
-    except SeunetError as error:
-        return fail(" ".join(str(error).split()), error.exit_code)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
     except Terminated:
         return fail("terminated", EXIT_TERMINATED)
-    except MemoryError:
-        return fail("out of memory; use a smaller image, tile or batch", 4)
-    except Exception as error:  # the last line of defence: a user never sees a traceback
-        return fail(f"our bug ({type(error).__name__}: {error}); please report it with the command you ran", EXIT_BUG)
+    except Exception as error:  # the last line of defence: a user who did not ask for one never sees a traceback
+        if debug:
+            traceback.print_exc()
+        return fail(*line_and_code(error))
     return 0
+
+
+def line_and_code(error: Exception) -> tuple[str, int]:
+    """What an error says to a user, and the exit code."""
+    text = " ".join(str(error).split())
+    if isinstance(error, SeunetError):
+        return text, error.exit_code
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in text):
+        return "out of memory; use a smaller image, tile or batch", 4
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return f"{error.filename or 'a temporary file'}: {error.strerror}; free some space or set TMPDIR", 3
+    report = f"please report it with the command you ran and what it prints with {DEBUG}"
+    return f"our bug ({type(error).__name__}: {text}); {report}", EXIT_BUG
 
 
 def main() -> None:
@@ -105,7 +140,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive
     signal.signal(signal.SIGTERM, _on_terminate)
-    sys.exit(run(get_command(app)))
+    warnings.formatwarning = lambda message, *_: f"note: {message}\n"
+    sys.exit(run(get_command(app), debug=DEBUG in sys.argv[1:]))
 
 
 if __name__ == "__main__":

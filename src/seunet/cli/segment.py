@@ -54,7 +54,7 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.
 DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
 THREADS = typer.Option(None, "--threads", metavar="N", help="Threads; default: all cores.")
 DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
-WORKERS = typer.Option(None, "--workers", metavar="N", help="Processes of --dask local; default: one per core.")
+WORKERS = typer.Option(None, "--workers", metavar="N", help="Slides at once, each in a process (--dask local).")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -108,6 +108,7 @@ def segment(
         overwrite=overwrite,
         device=usable_device(device),
     )
+    dask = _cluster(dask, workers)
     check_out(out)
     found = find_inputs(inputs)
     for warning in found.warnings:
@@ -150,6 +151,17 @@ def _mpp(mpp: float | None, magnification: float | None) -> float | None:
         raise InputError(f"--magnification {magnification}: must be a positive number, e.g. 40")
     print(f"note: magnification {magnification:g} is read as {10 / magnification:g} µm per pixel", file=sys.stderr)
     return 10 / magnification
+
+
+def _cluster(address: str | None, workers: int | None) -> str | None:
+    """`--workers` alone is a cluster of this machine; another cluster has workers of its own."""
+    if workers is None:
+        return address
+    if workers < 1:
+        raise InputError(f"--workers {workers}: must be 1 or more")
+    if address not in (None, "local"):
+        raise InputError(f"--workers {workers}: the cluster at {address} has its own; leave it out or use --dask local")
+    return "local"
 
 
 def _use_threads(threads: int | None) -> None:

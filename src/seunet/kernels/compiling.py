@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numba
 import numpy as np
 from numba import types
+from numba.core.ccallback import CFunc
+
+from seunet.kernels.compiled_cache import cache_of
 
 COMPILED_FILES: Final = (
     "compiling.py",
@@ -25,7 +26,7 @@ COMPILED_FILES: Final = (
 
 VECTOR_BYTES: Final = 64
 
-_JOB: Final = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
+_JOB: Final = (types.CPointer(types.intp),), types.void
 _scratch = threading.local()
 
 
@@ -35,22 +36,17 @@ def compiled(function: Any) -> Any:
     To see whether what it has on disk is out of date, Numba looks only at the file of `function`: what it calls must
     stand in the same file.
     """
-    return _kept(partial(numba.njit, nogil=True, error_model="numpy"), function)
+    made: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    made._cache = cache_of(function)
+    return made
 
 
 def worker_function(function: Any) -> Any:
     """`function(job)` compiled for C at once; it must close over `source_digest()`."""
-    return _kept(partial(numba.cfunc, _JOB), function)
-
-
-def _kept(compiler: Callable[..., Any], function: Any) -> Any:
-    """Compiled and kept on disk, or in memory only where no folder can be written."""
-    try:
-        return compiler(cache=True)(function)
-    except RuntimeError as error:
-        if "cannot cache function" not in str(error):
-            raise
-        return compiler()(function)
+    made: Any = CFunc(function, _JOB, locals={}, options={})
+    made._cache = cache_of(function)
+    made.compile()
+    return made
 
 
 def source_digest() -> int:

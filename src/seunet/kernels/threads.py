@@ -34,7 +34,8 @@ def _continue_alone() -> None:
     torch.set_num_threads(1)
 
 
-os.register_at_fork(after_in_child=_continue_alone)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_continue_alone)
 
 
 def team_size() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SUMMARY_NAME: Final = "summary.csv"
 EXIT_PART: Final = 5
 LOCAL: Final = "local"
-CONNECT_SECONDS = 20
+CONNECT_SECONDS = 8
 RETRIES: Final = 3
 """Workers that a slide may take down before it is given up: one that kills every worker must not stop the cohort."""
 
@@ -116,7 +117,7 @@ def _client(address: str, workers: int | None) -> Iterator[Client]:
     try:
         import distributed
     except ImportError:
-        raise InputError("--dask needs Dask distributed; pip install 'seunet[cluster]'") from None
+        raise InputError("--dask needs Dask distributed; pip install distributed") from None
     import dask
 
     # A slide is longer than Dask expects a task to be, and each worker has its threads for itself.
@@ -134,12 +135,30 @@ def _client(address: str, workers: int | None) -> Iterator[Client]:
         ):
             yield client
         return
-    try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--dask {address}: no scheduler answers there ({type(error).__name__})") from None
-    with client:
+    with _connected(address) as client:
         yield client
+
+
+def _connected(address: str) -> Client:
+    """A client of the scheduler there, within a time limit: another server may accept and then keep silent."""
+    import distributed
+
+    outcome: list[Client | Exception] = [TimeoutError()]
+
+    def connect() -> None:
+        try:
+            outcome[0] = distributed.Client(address, timeout=CONNECT_SECONDS)
+        except Exception as error:  # another server answers anything: its web page, read as a length
+            outcome[0] = error
+
+    attempt = threading.Thread(target=connect, daemon=True)
+    attempt.start()
+    attempt.join(CONNECT_SECONDS + 1)
+    found = outcome[0]
+    if isinstance(found, Exception):
+        reason = f"no scheduler answers there ({type(found).__name__})"
+        raise InputError(f"--dask {address}: {reason}; start one or correct it")
+    return found
 
 
 def segment_all(inputs: Inputs, out: Path, results: Iterable[Result], announce: Announce) -> int:

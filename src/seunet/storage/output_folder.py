@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any, Final
 from seunet.errors import InputError, StorageError
 from seunet.storage.atomic import writing
 from seunet.storage.files import canonical_json
+from seunet.system import lock_file
 
 LOCK: Final = ".lock"
 
@@ -104,7 +104,7 @@ def _locked(path: Path) -> int:
     while True:
         lock = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock)
             # The one who held it may have removed it meanwhile: then this is no longer the file that others lock.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), path.stat()):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from seunet.memory import peak_bytes
+from seunet.system import cap_memory
 
 
 def confine(limit_bytes: int) -> BinaryIO:
     """Cap our own memory and keep the reply pipe, which is returned, to ourselves."""
-    resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    cap_memory(limit_bytes)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
     return replies

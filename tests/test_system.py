@@ -1,0 +1,99 @@
+"""What not every operating system has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seunet import system
+from seunet.system import lock_file, private_folder
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_private_folder_is_found_again(temporary: Path) -> None:
+    folder = private_folder("ours")
+    assert folder == temporary / f"ours-{os.getuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert private_folder("ours") == folder
+
+
+def test_a_folder_that_others_may_read_or_write_is_not_private(temporary: Path) -> None:
+    folder = private_folder("ours")
+    assert folder is not None
+    for mode in (0o750, 0o707):
+        folder.chmod(mode)
+        assert private_folder("ours") is None
+
+
+def test_a_link_is_not_followed(temporary: Path) -> None:
+    (temporary / "elsewhere").mkdir(mode=0o700)
+    (temporary / f"ours-{os.getuid()}").symlink_to(temporary / "elsewhere")
+    assert private_folder("ours") is None
+
+
+def test_a_folder_of_another_user_is_not_ours(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = private_folder("ours")
+    assert folder is not None
+    folder.rename(temporary / "ours-12345")
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert private_folder("ours") is None
+
+
+def test_where_others_could_put_their_own_in_its_place_there_is_none(temporary: Path) -> None:
+    temporary.chmod(0o777)
+    assert private_folder("ours") is None
+    temporary.chmod(0o1777)
+    assert private_folder("ours") is not None
+
+
+def test_where_nothing_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/none")
+    assert private_folder("ours") is None
+
+
+CAPPED = """
+import resource, sys
+from seunet.system import cap_memory
+before = tuple(int(limit) for limit in sys.argv[1:3])
+resource.setrlimit(resource.RLIMIT_AS, before)
+cap_memory(4 << 30)
+print(*resource.getrlimit(resource.RLIMIT_AS))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [((-1, -1), (4 << 30, 4 << 30)), ((3 << 30, 5 << 30), (3 << 30, 4 << 30))]
+)
+def test_a_cap_lowers_a_limit_and_never_raises_one(before: tuple[int, int], after: tuple[int, int]) -> None:
+    command = [sys.executable, "-c", CAPPED, *map(str, before)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert tuple(map(int, found.split())) == after
+
+
+def test_without_fcntl_files_are_locked_by_msvcrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[int] = []
+
+    def locking(file: int, how: int, count: int) -> None:
+        if locked:
+            raise PermissionError(13, "Permission denied")
+        locked.append(file)
+
+    windows: Any = SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setattr(system, "fcntl", None)
+    monkeypatch.setattr(system, "msvcrt", windows)
+    lock_file(7)
+    assert locked == [7]
+    with pytest.raises(BlockingIOError):
+        lock_file(8)
