@@ -402,7 +402,7 @@ def test_out_of_memory_between_the_steps_is_exit_code_4(
     def short_of_memory(*_arguments: Any) -> None:
         raise RuntimeError(TORCHS_WORDS)
 
-    monkeypatch.setattr(loop, "validate", short_of_memory)
+    monkeypatch.setattr(loop, "validation_counts", short_of_memory)
     line = one_line(command(config, begun, "--resume"), 4)
     assert line == (
         f"{begun}: out of memory between the steps; lower `validation.batch` or the widths, or prepare the set with "

@@ -180,7 +180,7 @@ def test_after_a_corrected_class_map_a_run_that_finished_no_image_goes_on(tmp_pa
     options = ("--class-map", codes, "--window", 24, "--workers", 1)
     assert "codes 2 (" in refused("folder", source, tmp_path / "dest", *options)
     class_map(codes)
-    ran = seunet("data", "prepare", "folder", source, tmp_path / "dest", *options)
+    ran = seunet("data", "prepare", "folder", source, tmp_path / "dest", *options, "--no-progress")
     assert (ran.code, ran.err) == (0, "")
 
 

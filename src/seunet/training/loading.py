@@ -47,6 +47,18 @@ class Sources:
             else None
         )
 
+    def class_name(self, code: int) -> str:
+        return next((entry.name for entry in self.manifest.classes if entry.code == code), f"class {code}")
+
+    def class_shares(self) -> str:
+        """Of the labelled pixels learnt from, what share each class has: `background 81.4 %, nucleus 18.6 %`."""
+        pixels = {
+            entry.name: sum(image.class_pixels.get(str(entry.code), 0) for image in self.held_out.learnt_from)
+            for entry in self.manifest.classes
+        }
+        total = max(sum(pixels.values()), 1)
+        return ", ".join(f"{name} {100 * count / total:.3g} %" for name, count in pixels.items())
+
     @property
     def data_hash(self) -> str:
         """Of everything the set holds: sources, options, pixels, windows."""

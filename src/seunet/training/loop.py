@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import torch
 from torch import Tensor
@@ -25,7 +25,10 @@ from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore
 from seunet.training.run_folder import RunFolder
 from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
-from seunet.training.validation import validate
+from seunet.training.validation import ious_of, only_class, validation_counts, what_to_look_at
+
+GLANCE_WINDOWS: Final = 8
+"""Of the training windows, where no image is held out: enough to see whether classes are told apart."""
 
 
 class DivergedError(SeunetError):
@@ -162,6 +165,7 @@ class Run:
     ) -> None:
         self.config, self.folder, self.processes = config, folder, processes
         self._say = say if processes.lead else lambda _line: None
+        self._tells_apart = True
         self.observers = observers if processes.lead else ()
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
@@ -283,6 +287,11 @@ class Run:
         progress, rules, held_out = self.progress, self.config.validation, self.sources.validation
         last = progress.step == self.total_steps
         if held_out is None:
+            if last:
+                learnt = validation_counts(
+                    self.trainer.judged, self.sources.training, self.processes, 1, GLANCE_WINDOWS
+                )
+                self._say_if_one_class(learnt, last)
             if last and self.keeper is not None:
                 self.keeper.keep_best()
                 self._checkpoint()
@@ -292,7 +301,9 @@ class Run:
         # Norms that are not synced differ by process; what is judged is what is kept.
         judged = self.trainer.judged
         self.processes.follow_lead(judged.buffers())
-        ious = validate(judged, held_out, self.processes, rules.batch)
+        counts = validation_counts(judged, held_out, self.processes, rules.batch)
+        ious = ious_of(counts)
+        self._say_if_one_class(counts, last)
         progress.recent_ious = [*progress.recent_ious, float(ious[rules.fusion])][-rules.mean_of_last :]
         iou = sum(progress.recent_ious) / len(progress.recent_ious)
         # A set of held-out windows without the class has no IoU: anything is better than that.
@@ -308,6 +319,15 @@ class Run:
         report = ValidationReport(progress.step, epoch, iou, float(progress.best_iou or 0), ious, sigmas)
         for observer in self.observers:
             observer.on_validation(report, judged, self.sources)
+
+    def _say_if_one_class(self, counts: Tensor, last: bool) -> None:
+        """Once on the way, and at the end with what to look at."""
+        code = only_class(counts, self.config.validation.fusion)
+        if code is not None and (last or self._tells_apart):
+            self._tells_apart = False
+            note = f"note: after step {self.progress.step} every pixel is predicted {self.sources.class_name(code)}"
+            advice = what_to_look_at(self.config, self.sources.class_shares(), self.total_steps)
+            self._say(f"{note}: {advice}" if last else note)
 
     def _checkpoint_if_due(self) -> None:
         if self._clock() - self._last_checkpoint >= self.config.machine.checkpoint_seconds:

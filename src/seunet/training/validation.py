@@ -12,16 +12,24 @@ from seunet.data.windows import WindowDataset
 from seunet.maths.confusion import confusion_matrices, headline_iou
 from seunet.maths.fusion import FUSIONS, predicted_classes
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.trainer import collate
 
 
 def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, Any]:
-    """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them.
+    """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them."""
+    return ious_of(validation_counts(model, windows, processes, batch))
+
+
+def validation_counts(
+    model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1, at_most: int | None = None
+) -> Tensor:
+    """Confusion matrices of [head 1, …, head γ, mean, p_dist, p_ens] over all windows, or the first `at_most`.
 
     Each process takes every size-th window; counts are added, so the result does not depend on how many there are.
     """
-    mine = Subset(windows, range(processes.rank, len(windows), processes.size))
+    mine = Subset(windows, range(processes.rank, min(len(windows), at_most or len(windows)), processes.size))
     counts = torch.zeros(model.heads + len(FUSIONS), model.classes, model.classes, dtype=torch.int64)
     was_training = model.training
     model.eval()
@@ -32,10 +40,33 @@ def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, bat
                 counts += _counts(probabilities, masks.to(processes.device)).cpu()
     finally:
         model.train(was_training)
-    counts = processes.total(counts.to(processes.device)).cpu()
-    heads = [headline_iou(confusion) for confusion in counts[: model.heads]]
-    fused = {name: headline_iou(counts[model.heads + place]) for place, name in enumerate(FUSIONS)}
+    return processes.total(counts.to(processes.device)).cpu()
+
+
+def ious_of(counts: Tensor) -> dict[str, Any]:
+    """{"heads": [IoU of each], fusion: its IoU, …} of what `validation_counts` counted."""
+    heads = [headline_iou(confusion) for confusion in counts[: -len(FUSIONS)]]
+    fused = {name: headline_iou(counts[place - len(FUSIONS)]) for place, name in enumerate(FUSIONS)}
     return {"heads": [round(iou, 6) for iou in heads], **{name: round(iou, 6) for name, iou in fused.items()}}
+
+
+def only_class(counts: Tensor, fusion: str) -> int | None:
+    """The one class that is predicted everywhere, though there are others; None where the model tells them apart."""
+    confusion = counts[FUSIONS.index(fusion) - len(FUSIONS)]
+    predicted, true = confusion.sum(0).nonzero().flatten(), confusion.sum(1).nonzero().flatten()
+    return int(predicted[0]) if len(predicted) == 1 and len(true) > 1 else None
+
+
+def what_to_look_at(config: TrainingConfig, class_shares: str, steps: int) -> str:
+    """Where a model that calls everything one class may come from: it has an IoU too, and looks finished."""
+    recipe = config.recipe
+    weights = "" if recipe.class_weights is None else f" (={list(recipe.class_weights)})"
+    return (
+        f"the model tells nothing apart. Look at the masks in {config.data.root / 'masks'} (learnt from: "
+        f"{class_shares}); train for more than {steps} steps (`recipe.steps`), weigh rare classes more "
+        f"(`recipe.class_weights`{weights}), lower `recipe.learning_rate` (={recipe.learning_rate:g}), or begin with a "
+        "trained model (--set start=nuclei)"
+    )
 
 
 def _counts(probabilities: Tensor, masks: Tensor) -> Tensor:
