@@ -12,22 +12,13 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from seunet import __version__
 from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.evaluation.confusions import images_of
 from seunet.evaluation.equivariance import pair_errors, without_mean
 from seunet.evaluation.page import markdown_table
 from seunet.evaluation.predictors import head_logits
-from seunet.evaluation.provenance import (
-    check_fit,
-    data_facts,
-    model_facts,
-    new_clock,
-    note_part,
-    source_commit,
-    source_line,
-)
+from seunet.evaluation.provenance import identity_of, note_part, source_line
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
@@ -89,39 +80,21 @@ def measure_equivariance(
     if 1.0 in settings.scales:
         raise InputError("scale 1 leaves an image as it is, and Δ is 0; leave it out")
     windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
-    check_fit(model, windows)
+    arguments = {"scales": list(settings.scales), "antialias": settings.antialias}
+    identity = identity_of(FORMAT, model, windows, settings.split, arguments)
     check_scales(settings.scales, windows.size_px)
-    identity = {
-        "format": FORMAT,
-        "seunet": __version__,
-        "model": model_facts(model),
-        "data": data_facts(windows, settings.split),
-        "arguments": {"scales": list(settings.scales), "antialias": settings.antialias},
-    }
     folder = ReportFolder(out, "equivariance")
-    document = folder.claim(identity, overwrite)
-    if document is not None and "errors" in document:
-        return document
-    document = document or {
-        **identity,
-        "sigmas": [round(sigma, DIGITS) for sigma in head_sigmas(model)],
-        "commits": [],
-        "results": [],
-        CLOCK: new_clock(),
-    }
-    commit = source_commit()
-    if commit not in document["commits"]:
-        document["commits"].append(commit)
-    folder.keep(document)
-    _work_through(model.eval(), windows, settings, document, folder, progress)
-    document["errors"] = _errors(document)
-    document["mean"] = {
-        variant: {pairing: _mean([row[variant][pairing] for row in document["errors"]]) for pairing in PAIRINGS}
-        for variant in VARIANTS
-    }
-    document[CLOCK] = document.pop(CLOCK)
-    folder.finish(document)
-    return document
+
+    def work(document: dict[str, Any]) -> None:
+        _work_through(model.eval(), windows, settings, document, folder, progress)
+        document["errors"] = _errors(document)
+        document["mean"] = {
+            variant: {pairing: _mean([row[variant][pairing] for row in document["errors"]]) for pairing in PAIRINGS}
+            for variant in VARIANTS
+        }
+
+    begun = {"sigmas": [round(sigma, DIGITS) for sigma in head_sigmas(model)]}
+    return folder.made(identity, begun, "errors", work, overwrite)
 
 
 def _work_through(

@@ -19,6 +19,15 @@ from seunet.training.observers import machine_facts, peak_memory_bytes
 MPP_TOLERANCE = 1.05
 
 
+def identity_of(
+    kind: str, model: ScaleUNet, windows: WindowDataset, split: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """What a report of this format depends on: the release, the model, the data and what was asked for."""
+    check_fit(model, windows)
+    facts = {"model": model_facts(model), "data": data_facts(windows, split)}
+    return {"format": kind, "seunet": seunet.__version__, **facts, "arguments": arguments}
+
+
 def model_facts(model: ScaleUNet) -> dict[str, Any]:
     """Which model it is, whatever its folder is called."""
     return {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from seunet.errors import InputError
+from seunet.evaluation.provenance import new_clock, source_commit
 from seunet.evaluation.way_names import with_new_names
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
@@ -48,14 +50,32 @@ class ReportFolder:
             raise something_else(self.root, foreign[0], "pass --overwrite or choose an empty OUT")
         return None
 
+    def made(
+        self,
+        identity: dict[str, Any],
+        begun: dict[str, Any],
+        end: str,
+        work: Callable[[dict[str, Any]], None],
+        overwrite: bool,
+    ) -> dict[str, Any]:
+        """The report that `work` fills: the one that is there if it has the field `end`, or begun, or gone on with."""
+        document = self.claim(identity, overwrite)
+        if document is not None and end in document:
+            return document
+        document = document or {**identity, **begun, "commits": [], "results": [], CLOCK: new_clock()}
+        commit = source_commit()
+        if commit not in document["commits"]:
+            document["commits"].append(commit)
+        self.keep(document)
+        work(document)
+        document[CLOCK] = document.pop(CLOCK)  # last, where it is out of the way of a comparison
+        write_text(self.report, one_line_a_result(document))
+        self.partial.unlink(missing_ok=True)
+        return document
+
     def keep(self, document: dict[str, Any]) -> None:
         """What is finished so far."""
         write_text(self.partial, one_line_a_result(document))
-
-    def finish(self, document: dict[str, Any]) -> None:
-        """The whole report; from here on there is no partial one."""
-        write_text(self.report, one_line_a_result(document))
-        self.partial.unlink(missing_ok=True)
 
     def _same(self, path: Path, identity: dict[str, Any]) -> dict[str, Any]:
         found = read_report(path, self.kind)
@@ -86,7 +106,7 @@ def read_report(path: Path, kind: str | None = None) -> dict[str, Any]:
 
 
 def one_line_a_result(document: dict[str, Any]) -> str:
-    """JSON with a field a line and a result a line: two reports can be compared with `diff`."""
+    """JSON with one line per field and per result: two reports can be compared with `diff`."""
     lines = []
     for name, value in document.items():
         if name == "results":

@@ -10,21 +10,11 @@ from typing import Any, Final
 
 import torch
 
-from seunet import __version__
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.confusions import confusions, images_of
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
-from seunet.evaluation.provenance import (
-    check_fit,
-    data_facts,
-    data_notes,
-    model_facts,
-    new_clock,
-    note_part,
-    sigma_facts,
-    source_commit,
-)
+from seunet.evaluation.provenance import data_notes, identity_of, note_part, sigma_facts
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.scores import scores
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_scales
@@ -82,22 +72,13 @@ def evaluate(
     """
     run = _Run(model, data, settings)
     folder = ReportFolder(out, "evaluation")
-    document = folder.claim(run.identity, overwrite)
-    if document is not None and "scores" in document:
-        return document
-    document = document or run.begun()
-    if run.commit not in document["commits"]:
-        document["commits"].append(run.commit)
-    folder.keep(document)
-    run.work_through(document, folder, progress)
-    document["scores"] = scores(document)
-    document[CLOCK] = document.pop(CLOCK)  # last, where it is out of the way of a comparison
-    folder.finish(document)
-    return document
 
+    def work(document: dict[str, Any]) -> None:
+        run.work_through(document, folder, progress)
+        document["scores"] = scores(document)
 
-def _as_lists(way_scales: Mapping[str, tuple[float, ...]]) -> dict[str, list[float]]:
-    return {way: list(scales) for way, scales in way_scales.items()}
+    begun = {"notes": data_notes(run.identity["data"], model_mpp(model)), "sigma": sigma_facts(model)}
+    return folder.made(run.identity, begun, "scores", work, overwrite)
 
 
 class _Run:
@@ -108,7 +89,6 @@ class _Run:
             fusion_of(model, name, scale_known=False)  # refuses what the model cannot
         self.model, self.settings = model.eval(), settings
         self.windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
-        check_fit(model, self.windows)
         check_scales(settings.scales, self.windows.size_px)
         check_way_scales(settings.way_scales, settings.scales)
         self.ways = ways_of_predicting(settings.ways, settings.antialias)
@@ -117,38 +97,19 @@ class _Run:
         estimating = any(way.estimates for way in self.ways)
         self.estimator = estimator_for(model, settings.estimator) if estimating else None
         self.training_mpp = training_mpp(model, self.windows) if estimating else None
-        self.commit = source_commit()
-        self.identity = {
-            "format": FORMAT,
-            "seunet": __version__,
-            "model": model_facts(model),
-            "data": data_facts(self.windows, settings.split),
-            "arguments": {
-                "scales": list(settings.scales),
-                "ways": [way.name for way in self.ways],
-                **({"way_scales": _as_lists(settings.way_scales)} if settings.way_scales else {}),
-                "fusions": list(settings.fusions),
-                "antialias": settings.antialias,
-                **({} if model.device.type == "cpu" else {"device": model.device.type}),
-                "pyramid_factors": list(PYRAMID_FACTORS),
-                **(
-                    {}
-                    if self.estimator is None
-                    else {"estimator": self.estimator.sha256(), "training_mpp": self.training_mpp}
-                ),
-            },
+        way_scales = {way: list(scales) for way, scales in settings.way_scales.items()}
+        arguments = {
+            "scales": list(settings.scales),
+            "ways": [way.name for way in self.ways],
+            **({"way_scales": way_scales} if way_scales else {}),
+            "fusions": list(settings.fusions),
+            "antialias": settings.antialias,
+            **({} if model.device.type == "cpu" else {"device": model.device.type}),
+            "pyramid_factors": list(PYRAMID_FACTORS),
         }
-
-    def begun(self) -> dict[str, Any]:
-        """A report without results."""
-        return {
-            **self.identity,
-            "notes": data_notes(self.identity["data"], model_mpp(self.model)),  # type: ignore[arg-type]
-            "sigma": sigma_facts(self.model),
-            "commits": [],
-            "results": [],
-            CLOCK: new_clock(),
-        }
+        if self.estimator is not None:
+            arguments |= {"estimator": self.estimator.sha256(), "training_mpp": self.training_mpp}
+        self.identity = identity_of(FORMAT, model, self.windows, settings.split, arguments)
 
     def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
         """Every (way, scale) that is not yet among the results."""
@@ -221,7 +182,7 @@ class _Run:
             estimates[name] = estimate_facts(self.training_mpp, estimate)
             with torch.inference_mode():
                 predict = way.at_scale(self.model, estimates[name]["scale"])
-            chosen = [fusion_of(self.model, name, estimate.known) for name in fusions]
+            chosen = [fusion_of(self.model, fusion, estimate.known) for fusion in fusions]
             found[name] = confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name)
         return found
 

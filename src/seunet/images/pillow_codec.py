@@ -33,8 +33,20 @@ COMPRESS_LEVEL = 4
 Image.MAX_IMAGE_PIXELS = MAX_IMAGE_PIXELS  # Pillow warns beyond it and refuses beyond twice it; we refuse beyond it
 
 # What Pillow raises on broken files, found by decoding mutants (benchmarks/reliability/data.py).
-DECODE_FAULTS: tuple[type[Exception], ...] = (OSError, SyntaxError, ValueError, TypeError, LookupError, AttributeError)
-DECODE_FAULTS += (ArithmeticError, EOFError, RuntimeError, struct.error, zlib.error, Image.DecompressionBombError)
+DECODE_FAULTS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
 
 
 class Decoded(NamedTuple):

@@ -21,7 +21,7 @@ from seunet import __version__
 from seunet.errors import InputError, SeunetError, StorageError
 from seunet.evaluation.objects.as_segment import USUAL, Found, found_objects
 from seunet.evaluation.page import markdown_table
-from seunet.evaluation.provenance import model_facts, new_clock, note_part, source_commit
+from seunet.evaluation.provenance import model_facts, note_part
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.images.image import RgbArray
 from seunet.images.sandboxed import open_guarded
@@ -91,19 +91,12 @@ def measure_agreement(
         },
     }
     folder = ReportFolder(out, "agreement")
-    document = folder.claim(identity, overwrite)
-    if document is not None and "scores" in document:
-        return document
-    document = document or {**identity, "commits": [], "results": [], "failed": {}}
-    document.setdefault(CLOCK, new_clock())
-    commit = source_commit()
-    if commit not in document["commits"]:
-        document["commits"].append(commit)
-    _work_through(model, items, document, folder, progress)
-    document["scores"] = scores(document["results"])
-    document[CLOCK] = document.pop(CLOCK)
-    folder.finish(document)
-    return document
+
+    def work(document: dict[str, Any]) -> None:
+        _work_through(model, items, document, folder, progress)
+        document["scores"] = scores(document["results"])
+
+    return folder.made(identity, {"failed": {}}, "scores", work, overwrite)
 
 
 def _work_through(

@@ -17,7 +17,7 @@ from seunet.data.manifest import ImageEntry
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.objects.as_segment import USUAL, Found, found_objects
 from seunet.evaluation.objects.scores import image_scores, summary
-from seunet.evaluation.provenance import data_facts, model_facts, new_clock, note_part, source_commit
+from seunet.evaluation.provenance import data_facts, model_facts, note_part
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.test_scales import check_scales
 from seunet.images import pillow_codec as raster
@@ -84,19 +84,12 @@ def evaluate_objects(
         "arguments": arguments,
     }
     folder = ReportFolder(out, "objects")
-    document = folder.claim(identity, overwrite)
-    if document is not None and "scores" in document:
-        return document
-    document = document or {**identity, "notes": _notes(model, entries, settings), "commits": [], "results": []}
-    document.setdefault(CLOCK, new_clock())
-    commit = source_commit()
-    if commit not in document["commits"]:
-        document["commits"].append(commit)
-    _work_through(model, windows, entries, settings, document, folder, progress)
-    document["scores"] = summary(document)
-    document[CLOCK] = document.pop(CLOCK)
-    folder.finish(document)
-    return document
+
+    def work(document: dict[str, Any]) -> None:
+        _work_through(model, windows, entries, settings, document, folder, progress)
+        document["scores"] = summary(document)
+
+    return folder.made(identity, {"notes": _notes(model, entries, settings)}, "scores", work, overwrite)
 
 
 def _notes(model: ScaleUNet, entries: list[ImageEntry], settings: ObjectSettings) -> list[str]:
