@@ -55,7 +55,7 @@ def test_a_model_folder_is_described_with_its_card(tmp_path: Path) -> None:
     model.card = ModelCard(mpp=0.25, class_names=("ground", "nucleus", "stroma"), licence="CC0")
     model.save_pretrained(tmp_path / "mine")
     (tmp_path / "mine" / "README.md").write_text("# Mine\n\nTrained on nothing.\n")
-    ran = seunet("info", tmp_path / "mine")
+    ran = seunet("info", tmp_path / "mine", "--full")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("mine\n  model            seunet\n")
     assert "  classes          3\n" in ran.out
@@ -74,10 +74,29 @@ def test_a_model_folder_is_described_with_its_card(tmp_path: Path) -> None:
 
 def test_a_model_of_the_package_is_described_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package.create_model("seunet", widths=(10, 20)).save_pretrained(tmp_path / "cells")
-    monkeypatch.setattr("seunet.models.files.BUILT_IN", tmp_path)
+    for module in ("seunet.models.files", "seunet.pretrained"):
+        monkeypatch.setattr(f"{module}.BUILT_IN", tmp_path)
     ran = seunet("info", "cells")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("cells\n  model            seunet\n")
+    assert ran.out.startswith("cells\n")
+    assert "\n  model            seunet\n" in ran.out
+
+
+def test_the_shipped_model_is_described_on_one_screen_with_its_licence_first() -> None:
+    ran = seunet("info", "nuclei")
+    lines = ran.out.splitlines()
+    assert lines[:2] == ["nuclei", "  licence          CC BY-NC-SA 4.0 (MoNuSeg): not for commercial use"]
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    assert "  class_names      background, nucleus" in lines
+    assert "  more             seunet info nuclei --full (the whole card) or --json" in lines
+
+
+def test_a_model_whose_card_states_no_licence_says_so(tmp_path: Path) -> None:
+    model = package.create_model("unet", widths=(4, 8))
+    model.card = ModelCard(mpp=0.25)
+    model.save_pretrained(tmp_path / "mine")
+    assert "  licence          not stated; see its card\n" in seunet("info", tmp_path / "mine").out
 
 
 def test_a_models_name_is_described_before_training() -> None:

@@ -11,10 +11,11 @@ import typer
 from seunet.errors import InputError
 
 TARGET = typer.Argument(..., metavar="FILE|MODEL", help="An image, a slide, a model folder or the name of a model.")
+FULL = typer.Option(False, "--full", help="Of a model: every σ and the whole card.")
 AS_JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
-def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
+def info(target: str = TARGET, full: bool = FULL, as_json: bool = AS_JSON) -> None:
     """Describe an image (size, levels, µm per pixel and where that comes from) or a model (its card).
 
     Example: seunet info slides/CMU-1.svs
@@ -23,7 +24,7 @@ def info(target: str = TARGET, as_json: bool = AS_JSON) -> None:
     if path.exists() and not path.is_dir():
         _print_image(path, as_json)
     else:
-        _print_model(_model(target), as_json)
+        _print_model(_model(target), full, as_json)
 
 
 def _model(target: str) -> dict[str, Any]:
@@ -52,10 +53,11 @@ def _print_image(path: Path, as_json: bool) -> None:
     print(_json(description) if as_json else description_text(description))
 
 
-def _print_model(description: dict[str, Any], as_json: bool) -> None:
-    from seunet.models.describe import model_text
+def _print_model(description: dict[str, Any], full: bool, as_json: bool) -> None:
+    from seunet.models.describe import full_model_text, model_text
 
-    print(_json(description) if as_json else model_text(description))
+    text = full_model_text if full else model_text
+    print(_json(description) if as_json else text(description))
 
 
 def _json(description: dict[str, Any]) -> str:

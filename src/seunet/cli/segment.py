@@ -111,9 +111,11 @@ def segment(
     dask = _cluster(dask, workers)
     check_out(out)
     found = find_inputs(inputs)
+    card = shared_model(model).model.card  # a missing model is reported once, not per input
+    if card is not None and card.licence:
+        print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    shared_model(model)  # a missing one is reported once, not per input
     with ExitStack() as stack:
         if dask is None:
             results = one_after_the_other(

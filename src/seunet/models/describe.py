@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from seunet.limits import MAX_CONFIG_BYTES
 from seunet.models.files import load, weights_sha256
@@ -13,6 +14,9 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.storage.files import read_limited
 
 CARD_NAME = "README.md"
+SCREEN_COLUMNS: Final = 100
+SHORT_CARD: Final = ("trained_on", "mpp", "class_names", "instances", "matched_head", "blind_fusion")
+"""What of a card stands on one screen, after its licence."""
 
 
 def describe_model_folder(folder: Path) -> dict[str, Any]:
@@ -41,15 +45,22 @@ def _facts(model: ScaleUNet) -> dict[str, Any]:
 
 
 def model_text(description: dict[str, Any]) -> str:
-    """A few lines to read, and the card."""
-    rows = [
-        ("model", description["model"]),
-        ("weights", description["weights_sha256"] or "not trained"),
-        ("parameters", f"{description['parameters']:,}"),
-        ("heads", str(description["heads"])),
-    ]
-    if description["factor"] != 1:
-        rows.append(("σ ×", f"{description['factor']:g}"))
+    """One screen: what it is, what it may be used for, its card and options in short."""
+    card, sigmas = description["card"] or {}, description["sigmas"]
+    rows = [("licence", card["licence"] or "not stated; see its card")] if card else []
+    rows += _head_rows(description)
+    rows += [(key, _option_text(card[key])) for key in SHORT_CARD if key in card]
+    rows.append(("options", "; ".join(f"{key} {_option_text(value)}" for key, value in description["options"].items())))
+    if sigmas is not None:
+        spans = (f"{min(layer):.2f}–{max(layer):.2f} in layer {number}" for number, layer in _ends(sigmas))
+        rows.append(("σ, px", ", ".join(spans)))
+    rows.append(("more", f"seunet info {description['name']} --full (the whole card) or --json"))
+    return "\n".join([description["name"], *(line for row in rows for line in _wrapped(*row))])
+
+
+def full_model_text(description: dict[str, Any]) -> str:
+    """Everything: each field of the card, each option, each σ, and the card's text."""
+    rows = _head_rows(description)
     for part in (description["card"] or {}, description["options"]):
         rows += [(key, _option_text(value)) for key, value in part.items()]
     lines = [description["name"], *(f"  {key:16} {value}" for key, value in rows)]
@@ -60,6 +71,26 @@ def model_text(description: dict[str, Any]) -> str:
     if description["readme"]:
         lines += ["", description["readme"].rstrip()]
     return "\n".join(lines)
+
+
+def _head_rows(description: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [
+        ("model", description["model"]),
+        ("weights", description["weights_sha256"] or "not trained"),
+        ("parameters", f"{description['parameters']:,}"),
+        ("heads", str(description["heads"])),
+    ]
+    return rows if description["factor"] == 1 else [*rows, ("σ ×", f"{description['factor']:g}")]
+
+
+def _ends(sigmas: list[list[float]]) -> list[tuple[int, list[float]]]:
+    """The first and the last layer, with their numbers."""
+    numbered = list(enumerate(sigmas, start=1))
+    return [numbered[0], numbered[-1]]
+
+
+def _wrapped(key: str, value: str) -> list[str]:
+    return textwrap.wrap(f"  {key:16} {value}", SCREEN_COLUMNS, subsequent_indent=" " * 19, break_on_hyphens=False)
 
 
 def _option_text(value: object) -> str:
