@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test lint bench bench-data bench-training bench-results reliability clean
+.PHONY: install browser demo test lint bench bench-data bench-training bench-results reliability clean
 
 install: $(STAMP)
 
@@ -15,6 +15,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/seunet demo
+
+# Chromium for the tests of the viewer, from Debian's packages; without it they are skipped.
+browser:
+	command -v chromium || (apt-get update && apt-get install --yes --no-install-recommends chromium)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

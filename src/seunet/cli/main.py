@@ -30,6 +30,7 @@ from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
 from seunet.cli.train import train
+from seunet.cli.view import view
 from seunet.errors import ResourceError, SeunetError
 from seunet.system import address_space_bytes
 
@@ -83,6 +84,7 @@ def options(
 
 app.command()(demo)
 app.command()(segment)
+app.command()(view)
 app.command()(train)
 app.command()(reproduce)
 app.command()(evaluate)

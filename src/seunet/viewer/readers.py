@@ -1,0 +1,59 @@
+"""Images that are looked at: each open in a process of its own, the one longest unused closed when there are many."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from seunet.errors import InputError
+from seunet.images.image import RgbArray
+from seunet.images.sandboxed import GuardedImage, open_guarded
+
+MAX_OPEN: Final = 4
+READ_SECONDS: Final = 20.0
+"""For opening an image or reading one tile: longer than that nobody looks at an empty page."""
+
+
+class Readers:
+    """Reads regions of images by their paths."""
+
+    def __init__(self, limit: int = MAX_OPEN) -> None:
+        self._limit = limit
+        self._open: OrderedDict[Path, GuardedImage] = OrderedDict()
+        self._faults: dict[Path, str] = {}
+        self._lock = threading.RLock()
+
+    def image(self, path: Path) -> GuardedImage:
+        """The open image; an InputError, the same each time and at once, if it cannot be opened."""
+        with self._lock:
+            if path in self._faults:
+                raise InputError(self._faults[path])
+            if path not in self._open:
+                while len(self._open) >= self._limit:
+                    self._open.popitem(last=False)[1].close()
+                try:
+                    self._open[path] = open_guarded(path, limit_seconds=READ_SECONDS)
+                except InputError as error:
+                    self._faults[path] = str(error)
+                    raise
+            self._open.move_to_end(path)
+            return self._open[path]
+
+    def read(self, path: Path, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
+        """See `Image.read`."""
+        image = self.image(path)
+        try:
+            return image.read(level, x, y, width_px, height_px)
+        except ValueError as error:
+            # Closed between the two lines, because others were looked at meanwhile.
+            if isinstance(error, InputError):
+                raise
+            return self.image(path).read(level, x, y, width_px, height_px)
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].close()

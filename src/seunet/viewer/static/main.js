@@ -1,0 +1,63 @@
+// The page: which of the things given is shown, and what stands around it.
+import { ask, make, say } from "./ask.js";
+import { Objects } from "./objects.js";
+import { Pane } from "./pane.js";
+import { Panel } from "./panel.js";
+
+const element = (id) => document.getElementById(id);
+const stage = element("stage"), which = element("which"), other = element("other");
+const page = { pane: null, second: null };
+window.seunet = page; // for tests and the curious
+
+async function start() {
+  const shown = await ask("api/shown");
+  shown.forEach(({ name }, number) => {
+    which.append(make("option", { value: number, textContent: name }));
+  });
+  const asked = new URLSearchParams(location.hash.slice(1));
+  which.value = shown[Number(asked.get("item"))] ? asked.get("item") : "0";
+  element("compare-with").hidden = shown.length < 2;
+  which.hidden = shown.length < 2;
+  which.addEventListener("change", () => { remember({ item: which.value, with: "" }); open(); });
+  await open();
+}
+
+function remember(values) {
+  const now = new URLSearchParams(location.hash.slice(1));
+  for (const [name, value] of Object.entries(values)) value === "" ? now.delete(name) : now.set(name, value);
+  history.replaceState(null, "", `#${now}`);
+}
+
+async function open() {
+  page.pane?.close();
+  const pane = (page.pane = new Pane(stage, Number(which.value)));
+  await pane.open();
+  document.title = `${pane.facts.name} · seunet`;
+  if (pane.facts.error) {
+    element("panel").replaceChildren(make("p", { className: "note", textContent: pane.facts.error }));
+    return;
+  }
+  pane.addEventListener("fault", ({ detail }) => say(detail));
+  page.panel = new Panel(element("panel"), pane);
+  page.objects = new Objects(element("panel"), element("drawer"), pane, page.panel);
+  pane.title.hidden = true;
+}
+
+element("fit").addEventListener("click", () => page.pane.osd.viewport.goHome());
+element("show-table").addEventListener("click", () => {
+  const drawer = element("drawer");
+  drawer.hidden = !drawer.hidden;
+  element("show-table").setAttribute("aria-pressed", String(!drawer.hidden));
+});
+element("theme").addEventListener("click", () => {
+  const dark = document.documentElement.dataset.theme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+});
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, select") || event.ctrlKey || event.metaKey) return;
+  const toggles = { o: "show-outlines", l: "show-labels", t: "show-table" };
+  if (toggles[event.key]) element(toggles[event.key])?.click();
+  if (event.key === "Escape") page.panel?.show(null);
+});
+
+start().catch((error) => say(error.message));

@@ -1,0 +1,150 @@
+"""Square tiles of what is shown, at 1 : 1, 1 : 2, 1 : 4, …: the slide as JPEG, codes and heat as coloured PNG.
+
+A tile pixel that covers several pixels has their mean.  For codes that is the mean of their colours, so that small
+objects fade with their share of the area and none is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.images.image import Level, RgbArray
+from seunet.results.frame import NOT_ANALYSED
+from seunet.viewer.readers import Readers
+
+TILE_PX: Final = 512
+JPEG_QUALITY: Final = 85
+BAND_PIXELS: Final = 1 << 22
+"""Pixels that are read at once; a tile of less detail than the file has is made band by band."""
+FAITHFUL: Final = 4
+"""Coarser levels of codes are made by majority, and nuclei are lost there: means are taken from this one …"""
+FAITHFUL_PIXELS: Final = 1 << 29
+"""… or, in slides of more pixels, from the next, or the first look at them would take seconds."""
+STRIPE_PX: Final = 6
+CLEAR: Final = (0, 0, 0, 0)
+UNSEEN: Final = (140, 140, 140, 150)
+
+Rgba = NDArray[np.uint8]
+Paint = Callable[[RgbArray], NDArray[np.uint8]]
+
+
+class Grid(NamedTuple):
+    """The tiles of an image of `width` × `height` level-0 pixels."""
+
+    width: int
+    height: int
+
+    @property
+    def coarsest(self) -> int:
+        """The first halving at which everything is one tile."""
+        return max(0, math.ceil(math.log2(max(self.width, self.height) / TILE_PX)))
+
+    def size(self, halvings: int, x: int, y: int) -> tuple[int, int] | None:
+        """(width, height) of a tile in its own pixels; None if there is no such tile."""
+        if not (0 <= halvings <= self.coarsest and x >= 0 and y >= 0):
+            return None
+        left = [-(-side // 2**halvings) - TILE_PX * place for side, place in ((self.width, x), (self.height, y))]
+        return None if min(left) <= 0 else (min(TILE_PX, left[0]), min(TILE_PX, left[1]))
+
+
+class Source(NamedTuple):
+    """An image file, and how many pixels of the slide's level 0 lie along the side of one of its own level 0."""
+
+    path: Path
+    to_level0: float = 1.0
+    faithful: float = math.inf
+    """No level beyond this downsample is used."""
+
+
+def tile_pixels(
+    readers: Readers, source: Source, halvings: int, x: int, y: int, size: tuple[int, int], paint: Paint | None = None
+) -> NDArray[np.uint8]:
+    """[height, width, channels] of a tile; `paint` makes colours of what is read, before means are taken."""
+    levels = readers.image(source.path).levels
+    number = level_for(levels, 2**halvings / source.to_level0, source.faithful)
+    ratio = 2**halvings / (source.to_level0 * levels[number].downsample)
+    width, height = size
+    left, right = x * TILE_PX * ratio, (x * TILE_PX + width) * ratio
+    rows = max(1, min(height, int(BAND_PIXELS / (max(right - left, 1) * ratio))))
+    bands = []
+    for first in range(0, height, rows):
+        count = min(rows, height - first)
+        top = (y * TILE_PX + first) * ratio
+        box = _whole(left, right), _whole(top, top + count * ratio)
+        read = readers.read(source.path, number, box[0][0], box[1][0], box[0][1], box[1][1])
+        painted = read if paint is None else paint(read)
+        if painted.shape[:2] != (count, width):
+            kind = cv2.INTER_AREA if ratio > 1 else cv2.INTER_LINEAR if paint is None else cv2.INTER_NEAREST
+            painted = np.asarray(cv2.resize(painted, (width, count), interpolation=kind), dtype=np.uint8)
+        bands.append(painted)
+    return np.concatenate(bands)
+
+
+def level_for(levels: tuple[Level, ...], downsample: float, most: float = math.inf) -> int:
+    """The coarsest level with at least this detail, none beyond `most`."""
+    fits = [n for n, level in enumerate(levels) if level.downsample <= min(downsample, most) * 1.01]
+    return max(fits, key=lambda n: levels[n].downsample, default=0)
+
+
+def _whole(start: float, stop: float) -> tuple[int, int]:
+    """(first pixel, how many) that cover start … stop; a thousandth beside a pixel edge is on it."""
+    first = math.floor(start + 1e-3)
+    return first, max(1, math.ceil(stop - 1e-3) - first)
+
+
+def jpeg(pixels: RgbArray) -> bytes:
+    """A tile of the slide."""
+    return cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1].tobytes()
+
+
+def png(premultiplied: Rgba) -> bytes:
+    """A coloured tile: colours were multiplied by their opacity, so that means are right, and are divided again."""
+    alpha = premultiplied[..., 3:].astype(np.float32)
+    colors = np.where(alpha > 0, premultiplied[..., 2::-1] * (255 / np.maximum(alpha, 1)), 0)
+    whole = np.concatenate([np.minimum(np.rint(colors), 255).astype(np.uint8), premultiplied[..., 3:]], axis=2)
+    return cv2.imencode(".png", whole, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
+
+
+def code_painter(colors: dict[int, tuple[int, int, int]]) -> Paint:
+    """Grey values that are codes → colours; other codes are clear, and what was not analysed has stripes."""
+    table = color_table({code: (*color, 255) for code, color in colors.items()})
+
+    def paint(read: RgbArray) -> Rgba:
+        codes = read[..., 0]
+        out: Rgba = table[codes]
+        unseen = codes == NOT_ANALYSED
+        if unseen.any():
+            row, column = np.nonzero(unseen)
+            striped = ((row + column) // STRIPE_PX) % 2 == 0
+            out[row, column] = np.where(striped[:, None], _premultiplied(UNSEEN), _premultiplied((255, 255, 255, 150)))
+        return out
+
+    return paint
+
+
+def heat_painter(scale: list[tuple[int, int, int]], channel: int = 0) -> Paint:
+    """Grey values → one of the colours of a scale, from low to high; 0 is clear."""
+    steps = np.linspace(0, len(scale) - 1, 256).round().astype(int)
+    table = color_table({value: (*scale[steps[value]], 255) for value in range(1, 256)})
+    return lambda read: table[read[..., channel]]
+
+
+def color_table(colors: dict[int, tuple[int, int, int, int]]) -> Rgba:
+    """[256, 4]: colours multiplied by their opacity."""
+    table = np.zeros((256, 4), dtype=np.uint8)
+    for code, color in colors.items():
+        if 0 <= code < 256:
+            table[code] = _premultiplied(color)
+    return table
+
+
+def _premultiplied(color: tuple[int, int, int, int]) -> Rgba:
+    red, green, blue, alpha = color
+    return np.array([red * alpha // 255, green * alpha // 255, blue * alpha // 255, alpha], dtype=np.uint8)

@@ -1,0 +1,152 @@
+"""The viewer as a person uses it, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.browser import chromium, complaints_of
+from tests.support.served import Served
+
+READY = "() => window.seunet?.pane?.columns?.length > 0"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    """The page, with the outlines read; at the end nothing was complained of."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    complaints = complaints_of(page)
+    page.goto(served.address)
+    page.wait_for_function(READY)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def settle(page: Page) -> None:
+    """Until all tiles are drawn."""
+    page.wait_for_function("() => [window.seunet.pane, window.seunet.second].every(pane => !pane || pane.settled())")
+
+
+def go(page: Page, x: float, y: float, zoom: float, pane: str = "pane") -> None:
+    """Look at a place of the slide at so many screen pixels per pixel."""
+    page.evaluate(
+        f"([x, y, zoom]) => {{ const pane = window.seunet.{pane}, width = pane.facts.width;"
+        "pane.osd.viewport.zoomTo(zoom * width / pane.place.clientWidth, null, true);"
+        "pane.osd.viewport.panTo(new OpenSeadragon.Point(x / width, y / width), true); }",
+        [x, y, zoom],
+    )
+    settle(page)
+
+
+def colour_at(page: Page, x: float, y: float, pane: str = "pane") -> list[int]:
+    """What the browser shows at a place of the slide."""
+    found: list[int] = page.evaluate(
+        f"([x, y]) => {{ const pane = window.seunet.{pane}, at = pane.toScreen(x, y);"
+        "const ratio = OpenSeadragon.pixelDensityRatio, picture = pane.osd.drawer.canvas.getContext('2d');"
+        "return [...picture.getImageData(Math.round(at.x * ratio), Math.round(at.y * ratio), 1, 1).data]; }",
+        [x, y],
+    )
+    return found
+
+
+def click(page: Page, x: float, y: float) -> None:
+    """Click a place of the slide."""
+    at: Any = page.evaluate(
+        "([x, y]) => { const pane = window.seunet.pane, box = pane.place.getBoundingClientRect();"
+        "const at = pane.toScreen(x, y); return [box.left + at.x, box.top + at.y]; }",
+        [x, y],
+    )
+    page.mouse.click(*at)
+
+
+def near(colour: list[int], wanted: tuple[int, int, int], off: int = 30) -> bool:
+    return all(abs(a - b) <= off for a, b in zip(colour, wanted, strict=False))
+
+
+def test_labels_are_seen_from_afar_and_outlines_from_near(page: Page) -> None:
+    go(page, 600, 600, 0.2)
+    assert page.locator(".pane").get_attribute("data-outlines") == "hidden"
+    assert not near(colour_at(page, 650, 650), (105, 70, 150))  # the disc has the colour of its class over it
+    go(page, 650, 650, 4)
+    assert page.locator(".pane").get_attribute("data-outlines") == "shown"
+    assert near(colour_at(page, 650, 650), (105, 70, 150))
+    edge = json.loads(page.evaluate("async () => JSON.stringify(await (await fetch('api/at/0?x=650&y=650')).json())"))
+    left = edge["box"][0]
+    assert near(colour_at(page, left, 650.5), (255, 214, 64), off=70)
+
+
+def test_a_nucleus_is_clicked_and_its_numbers_are_read(page: Page) -> None:
+    go(page, 650, 650, 2)
+    click(page, 650, 650)
+    page.wait_for_selector("#object dd")
+    text = page.inner_text("#object")
+    assert "nucleus" in text
+    assert "Area µm^2" in text
+    assert page.locator("path.marked").count() == 1
+    click(page, 700, 700)
+    page.wait_for_selector("path.marked", state="detached")
+    assert "click a nucleus" in page.inner_text("#object")
+
+
+def test_the_scale_bar_and_the_legend_say_what_is_known(page: Page) -> None:
+    assert "stated: 0.500 µm per pixel" in page.inner_text(".scalebar")
+    assert "144" in page.inner_text("#legend")
+
+
+def test_objects_are_sorted_filtered_and_exported(page: Page, tmp_path: Path) -> None:
+    page.click("#show-table")
+    page.click("#drawer th button:text('Area px^2')")
+    page.click("#drawer th button:text('Area px^2')")
+    page.wait_for_selector("#drawer th[aria-sort=descending]")
+    page.select_option("#measurement", label="Area px^2")
+    page.fill("#low", "1200")
+    page.press("#low", "Enter")
+    page.wait_for_function("() => !document.getElementById('left').textContent.startsWith('144 ')")
+    left = int(page.inner_text("#left").split()[0])
+    assert 0 < left < 144
+    with page.expect_download() as waiting:
+        page.click("#export-csv")
+    waiting.value.save_as(tmp_path / "objects.csv")
+    with (tmp_path / "objects.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == left
+    assert all(float(row["Area px^2"]) >= 1200 for row in rows)
+    with page.expect_download() as waiting:
+        page.click("#export-geojson")
+    waiting.value.save_as(tmp_path / "objects.geojson")
+    assert len(json.loads((tmp_path / "objects.geojson").read_text())["features"]) == left
+    go(page, 50, 50, 2)
+    settle(page)
+    page.click("#drawer tbody tr >> nth=0")
+    page.wait_for_selector("path.marked")
+
+
+def test_a_reload_shows_the_same(page: Page) -> None:
+    page.reload()
+    page.wait_for_function(READY)
+    page.wait_for_function("() => document.getElementById('left')?.textContent === '144 of 144 objects'")
+
+
+def test_keys_switch_layers_and_the_theme_is_light_or_dark(page: Page) -> None:
+    page.keyboard.press("l")
+    assert not page.is_checked("#show-labels")
+    page.keyboard.press("l")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(23, 22, 25)"
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 248)"
