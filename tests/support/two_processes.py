@@ -21,6 +21,7 @@ from seunet.layers import ScaleNorm2d
 from seunet.training import (
     Batch,
     Processes,
+    RecipeSection,
     Sources,
     Trainer,
     TrainingConfig,
@@ -65,7 +66,7 @@ def gradients(
     for module in model.modules():
         if isinstance(module, ScaleNorm2d) and not learning:
             module.eval()
-    trainer = Trainer(model, make_optimizer(model, 0.0), processes, accumulate=accumulate)
+    trainer = Trainer(model, make_optimizer(model, 0.0), processes, RecipeSection(accumulate=accumulate))
     _, losses = trainer.gradient(batch._replace(images=batch.images.to(dtype)))
     found = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
     running = {name: buffer.clone() for name, buffer in model.named_buffers() if name.endswith(("_mean", "_var"))}

@@ -15,6 +15,7 @@ from seunet.layers import ScaleNorm2d
 from seunet.maths import fuse
 from seunet.models import ScaleUNet, create_model
 from seunet.training.checkpoint import read_checkpoint
+from seunet.training.config import RecipeSection
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.loading import ShareSampler, Sources
 from seunet.training.new_model import start_model
@@ -73,7 +74,8 @@ def test_a_network_without_scales_does_not_take_an_image_for_each() -> None:
 
 def test_the_loss_of_own_windows_is_that_of_each_window_by_its_head() -> None:
     model, (images, masks) = frozen_model(), windows(10)
-    loss, parts = LossOf(model, (1.0, 2.0), own_windows=True)(images, masks, torch.zeros(10), (masks != 255).sum())
+    loss_of = LossOf(model, RecipeSection(class_weights=(1.0, 2.0), first_head_scale=1.0))
+    loss, parts = loss_of(images, masks, torch.zeros(10), (masks != 255).sum())
     found = [model(images[n : n + 1])[0, n % 5].softmax(0) for n in range(10)]
     each = [pixel_losses(p, mask, (1.0, 2.0)) for p, mask in zip(found, masks, strict=True)]
     torch.testing.assert_close(loss, torch.cat(each).mean())
@@ -84,7 +86,8 @@ def test_the_loss_of_own_windows_is_that_of_each_window_by_its_head() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_fused_share_is_the_loss_of_what_the_heads_say_together(share: float) -> None:
     model, (images, masks) = frozen_model(), windows(3)
-    loss, _ = LossOf(model, (1.0, 3.0), fused_share=share)(images, masks, torch.zeros(3), (masks != 255).sum())
+    loss_of = LossOf(model, RecipeSection(class_weights=(1.0, 3.0), fused_share=share))
+    loss, _ = loss_of(images, masks, torch.zeros(3), (masks != 255).sum())
     probabilities = model(images).softmax(2)
     fused = pixel_losses(fuse(probabilities, "p_ens"), masks, (1.0, 3.0)).mean()
     heads = torch.stack([pixel_losses(probabilities[:, k], masks, (1.0, 3.0)).mean() for k in range(5)]).mean()
@@ -116,7 +119,7 @@ def test_bands_fill_the_range_and_meet_half_way_between_heads() -> None:
         ({"recipe__batch": 5, "recipe__accumulate": 2}, "divisible by the 5 heads × 2 parts"),
         ({"recipe__frozen_norms": True}, "`recipe.frozen_norms` needs statistics to leave as they are: set `start`"),
         ({"recipe__class_weights": [1.0]}, "`recipe.class_weights` (=[1.0]) must be 2 positive numbers"),
-        ({"recipe__class_weights": [1.0, 0.0]}, "must be 2 positive numbers, one a class"),
+        ({"recipe__class_weights": [1.0, 0.0]}, "must be 2 positive numbers, one per class"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, object], text: str, nuclei: Path, tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_the_windows_of_a_batch_take_the_bands_in_turn(nuclei: Path) -> None:
 def test_averaged_weights_follow_the_rule_and_are_what_is_judged() -> None:
     torch.manual_seed(6)
     model = create_model("seunet", widths=[5, 10]).train()
-    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, average=0.75)
+    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, RecipeSection(average=0.75))
     images, masks = windows(3)
     expected: dict[str, Tensor] = {}
     for step in range(4):
@@ -218,7 +221,7 @@ def test_far_from_its_own_magnifications_a_head_is_to_be_unsure_and_nearer_betwe
     model = frozen_model()
     images, masks = windows(5)
     misfits = torch.tensor([0.0, 0.5, 1.0, 1.5, 7.0])
-    loss_of = LossOf(model, [1.0, 2.0], own_windows=True, unsure_octaves=1.5)
+    loss_of = LossOf(model, RecipeSection(class_weights=(1.0, 2.0), first_head_scale=1.0, unsure_octaves=1.5))
     _, found = loss_of(images, masks, misfits, torch.tensor(5 * 13 * 16))
     probabilities = model(images[None])[0].softmax(1).detach()
     for head, doubt in enumerate([0, 1 / 3, 2 / 3, 1, 1]):

@@ -12,6 +12,7 @@ from seunet.layers import ScaleNorm2d
 from seunet.models import ScaleUNet, create_model
 from seunet.storage import rows
 from seunet.training.checkpoint import read_checkpoint
+from seunet.training.config import RecipeSection
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
 from support.training import ALONE, tiny_config, train_alone
@@ -37,7 +38,7 @@ def batch_of(count: int) -> Batch:
 
 
 def gradient_of(model: ScaleUNet, batch: Batch, accumulate: int) -> dict[str, Tensor]:
-    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, accumulate=accumulate)
+    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, RecipeSection(accumulate=accumulate))
     _, losses = trainer.gradient(batch)
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     return found | {"head losses": losses.double()}
@@ -72,7 +73,7 @@ def test_a_batch_without_a_labelled_pixel_has_a_gradient_of_zero() -> None:
 @pytest.mark.parametrize("limit", [None, 1e-4, 1e9])
 def test_clipping_shortens_the_gradient_to_the_limit_and_does_not_turn_it(limit: float | None) -> None:
     model, batch = small_model(frozen=False), batch_of(4)
-    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, clip_norm=limit)
+    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, RecipeSection(clip_norm=limit))
     trainer.gradient(batch)
     before = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
     set_pace(trainer.optimizer, one_cycle(1, 10, 0.01))
@@ -85,7 +86,7 @@ def test_clipping_shortens_the_gradient_to_the_limit_and_does_not_turn_it(limit:
 
 def test_a_gradient_that_is_no_number_is_seen() -> None:
     model, batch = small_model(frozen=False), batch_of(2)
-    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE)
+    trainer = Trainer(model, make_optimizer(model, 0.0), ALONE, RecipeSection())
     trainer.gradient(batch)
     assert trainer.finite_gradient()
     for value in (float("nan"), float("inf")):

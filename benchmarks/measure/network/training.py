@@ -34,6 +34,7 @@ from seunet.training import (
     Batch,
     Pace,
     Processes,
+    RecipeSection,
     Trainer,
     batches,
     loop,
@@ -62,7 +63,7 @@ ALONE = Processes(0, 1, torch.device("cpu"))
 def training_step(name: str) -> Callable[[], None]:
     torch.manual_seed(0)
     model = seunet.create_model(name).train()
-    trainer = Trainer(model, make_optimizer(model, 1e-4), ALONE)
+    trainer = Trainer(model, make_optimizer(model, 1e-4), ALONE, RecipeSection())
     set_pace(trainer.optimizer, Pace(1e-4, 0.9))
     masks = torch.randint(0, 2, (WINDOWS, SIDE, SIDE))
     batch = Batch(torch.rand(WINDOWS, 3, SIDE, SIDE), masks, torch.arange(WINDOWS), torch.zeros(WINDOWS))

@@ -14,24 +14,20 @@ LINE_SECONDS = 30.0
 
 
 @contextmanager
-def progress(show: bool, timed: bool = False) -> Iterator[Progress | None]:
+def progress(show: bool, timed: bool = False, every_text: bool = True) -> Iterator[Progress | None]:
     """What to call with (done, total, text); nothing on request.
 
     `timed` work is shown as its share and the time left; other work, whose items are few and alike, by its count.
+    Without `every_text` a new text alone is no reason for a new line where there is no terminal.
     """
     if not show:
         yield None
     elif not sys.stderr.isatty():
-        yield _TimedLines() if timed else lambda done, total, name: print(f"[{done}/{total}] {name}", file=sys.stderr)
+        lines = _TimedLines(every_text)
+        yield lines if timed or not every_text else lines.count
     else:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TaskProgressColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
         count = TaskProgressColumn(show_speed=True) if timed else MofNCompleteColumn()
@@ -42,16 +38,22 @@ def progress(show: bool, timed: bool = False) -> Iterator[Progress | None]:
 
 
 class _TimedLines:
-    """A line for every piece of work, and one every half minute."""
+    """A line for every piece of work, and one every half minute; or the latter and the last alone."""
 
-    def __init__(self) -> None:
-        self._start, self._printed, self._text = time.monotonic(), 0.0, ""
+    def __init__(self, every_text: bool) -> None:
+        self._start = time.monotonic()
+        self._printed, self._text = 0.0 if every_text else self._start, ""
         self._first: int | None = None
+        self._every_text = every_text
+
+    def count(self, done: int, total: int, text: str) -> None:
+        print(f"[{done}/{total}] {text}", file=sys.stderr)
 
     def __call__(self, done: int, total: int, text: str) -> None:
         now = time.monotonic()
         self._first = done if self._first is None else self._first
-        if text == self._text and now - self._printed < LINE_SECONDS:
+        new = text != self._text if self._every_text else done == total
+        if not new and now - self._printed < LINE_SECONDS:
             return
         self._text, self._printed = text, now
         fresh = done - self._first

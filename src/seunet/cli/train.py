@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from seunet.cli.progress import progress as progress_of
 from seunet.memory import keep_freed_memory
+from seunet.progress import Progress
 
 if TYPE_CHECKING:
     from seunet.models.unet_skeleton import ScaleUNet
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-LINE_SECONDS = 30.0
-"""How often a line is printed where there is no terminal to draw a bar on."""
 
 CONFIG = typer.Argument(
     ..., readable=False, metavar="CONFIG", help="A YAML file, or a name that `seunet configs list` shows."
@@ -97,7 +96,8 @@ def training_observers(out: Path, shown: bool, drawn: bool) -> Iterator[tuple[Ob
     """The observers of a run: a progress bar if `shown`, TensorBoard if `drawn`."""
     from seunet.training.tensorboard import board
 
-    with _progress(shown) as bar, board(out, drawn) as writer:
+    with progress_of(shown, every_text=False) as show, board(out, drawn) as writer:
+        bar = None if show is None else _Shown(show)
         yield tuple(observer for observer in (bar, writer) if observer is not None)
 
 
@@ -137,52 +137,17 @@ def _print_outcome(outcome: TrainingOutcome, out: Path) -> None:
         print(f"stopped after step {outcome.step} of {outcome.total_steps}{best}; resume with --resume: {out}")
 
 
-@contextmanager
-def _progress(show: bool) -> Iterator[Observer | None]:
-    """A bar with loss, IoU, rate and time left on a terminal, plain lines elsewhere, nothing on request."""
-    if not show:
-        yield None
-    elif not sys.stderr.isatty():
-        yield _Lines()
-    else:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+class _Shown:
+    """Loss, IoU and rate of every step, handed to the progress of the command."""
 
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            yield _Bar(bar)
-
-
-class _Bar:
-    def __init__(self, bar: Any) -> None:
-        self._bar, self._task, self._validated = bar, bar.add_task("starting", total=None), ""
+    def __init__(self, show: Progress) -> None:
+        self._show, self._validated = show, ""
 
     def on_step(self, report: StepReport) -> None:
         text = f"loss {report.loss:.4f}{self._validated}  {report.windows_per_second:.1f} windows/s"
-        self._bar.update(self._task, completed=report.step, total=report.total_steps, description=text)
+        self._show(report.step, report.total_steps, text)
 
     def on_validation(self, report: ValidationReport, model: ScaleUNet, sources: Sources) -> None:
         self._validated = f"  IoU {report.iou:.4f} (best {report.best_iou:.4f})"
-
-
-class _Lines:
-    """A line every half minute and at every validation."""
-
-    def __init__(self) -> None:
-        self._start = self._printed = time.monotonic()
-        self._first_step: int | None = None
-
-    def on_step(self, report: StepReport) -> None:
-        now = time.monotonic()
-        self._first_step = report.step - 1 if self._first_step is None else self._first_step
-        if now - self._printed >= LINE_SECONDS or report.step == report.total_steps:
-            left = (now - self._start) / (report.step - self._first_step) * (report.total_steps - report.step)
-            self._printed = now
-            print(
-                f"[{report.step}/{report.total_steps}] loss {report.loss:.4f}  "
-                f"{report.windows_per_second:.1f} windows/s  {left / 60:.0f} min left",
-                file=sys.stderr,
-            )
-
-    def on_validation(self, report: ValidationReport, model: ScaleUNet, sources: Sources) -> None:
-        print(f"epoch {report.epoch + 1}: IoU {report.iou:.4f} (best {report.best_iou:.4f})", file=sys.stderr)
+        if not sys.stderr.isatty():
+            print(f"epoch {report.epoch + 1}:{self._validated}", file=sys.stderr)

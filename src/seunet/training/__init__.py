@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         read_checkpoint,
         write_checkpoint,
     )
-    from seunet.training.config import TrainingConfig, checked_config, read_config
+    from seunet.training.config import RecipeSection, TrainingConfig, checked_config, read_config
     from seunet.training.distributed import Processes, joined
     from seunet.training.loading import Sources, batches
     from seunet.training.loop import train

@@ -67,7 +67,7 @@ class RecipeSection(_Section):
     steps: int | None = Field(default=None, ge=1, le=100_000_000)
     """In place of `epochs`: as many whole epochs as come nearest to so many steps, for sets of any size."""
     batch: int = Field(default=20, ge=1, le=65_536)
-    """Windows a step, over all processes."""
+    """Windows per step, over all processes."""
     accumulate: int = Field(default=1, ge=1, le=65_536)
     """In how many parts a process works through its share of the batch: less memory.  Norms see a part at a time."""
     learning_rate: float = Field(default=0.015, gt=0, le=10)

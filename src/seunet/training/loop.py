@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from seunet.data.manifest import padding_note, read_manifest
 from seunet.errors import InputError, ResourceError, SeunetError
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.config import RecipeSection, TrainingConfig
+from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.loading import ShareSampler, Sources, batches, check_shares, image_names
@@ -77,7 +77,7 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
     weights = config.recipe.class_weights
     if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
         raise InputError(
-            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one a class"
+            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one per class"
         )
     first = config.recipe.first_head_scale
     if config.recipe.foreign_share and first is None:
@@ -112,23 +112,6 @@ def _model_and_sources(
     check_shares(sources.training, config.recipe, processes, config.data.root)
     note = padding_note(manifest)
     return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
-
-
-def _trainer(model: ScaleUNet, recipe: RecipeSection, processes: Processes) -> Trainer:
-    return Trainer(
-        model,
-        make_optimizer(model, recipe.weight_decay),
-        processes,
-        accumulate=recipe.accumulate,
-        clip_norm=recipe.clip_norm,
-        precision=recipe.precision,
-        class_weights=recipe.class_weights,
-        own_windows=recipe.first_head_scale is not None,
-        fused_share=recipe.fused_share,
-        unsure_octaves=recipe.unsure_octaves,
-        average=recipe.average,
-        frozen_norms=recipe.frozen_norms,
-    )
 
 
 def _epochs(config: TrainingConfig, steps_per_epoch: int) -> tuple[int, int]:
@@ -170,7 +153,8 @@ class Run:
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
         model, self.sources, lines = _model_and_sources(config, processes, folder.last if resume else None)
-        self.trainer = _trainer(model.to(processes.device), config.recipe, processes)
+        optimizer = make_optimizer(model.to(processes.device), config.recipe.weight_decay)
+        self.trainer = Trainer(model, optimizer, processes, config.recipe)
         self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
         epochs, self.validate_every = _epochs(config, self.steps_per_epoch)
         self.total_steps = self.steps_per_epoch * epochs

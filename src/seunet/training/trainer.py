@@ -17,6 +17,7 @@ from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.config import RecipeSection
 from seunet.training.distributed import Processes
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -37,18 +38,10 @@ class LossOf(nn.Module):
 
     class_weights: Tensor | None
 
-    def __init__(
-        self,
-        model: ScaleUNet,
-        class_weights: Sequence[float] | None = None,
-        own_windows: bool = False,
-        fused_share: float = 0.0,
-        unsure_octaves: float | None = None,
-    ) -> None:
+    def __init__(self, model: ScaleUNet, recipe: RecipeSection) -> None:
         super().__init__()
-        self.model, self.own_windows, self.fused_share = model, own_windows, fused_share
-        self.unsure_octaves = unsure_octaves
-        weights = None if class_weights is None else torch.tensor(class_weights)
+        self.model, self.recipe = model, recipe
+        weights = None if recipe.class_weights is None else torch.tensor(recipe.class_weights)
         self.register_buffer("class_weights", weights, persistent=False)
 
     def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,23 +49,23 @@ class LossOf(nn.Module):
 
         l is Σ over the pixels / `labelled`, which counts those of the whole batch.
         """
-        doubt = None
-        if self.own_windows:
+        doubt, share = None, self.recipe.fused_share
+        if self.recipe.first_head_scale is not None:
             # Window n is for head n mod γ alone: the network runs γ windows where it would run one.
             heads = self.model.heads
             images, masks = (part.view(-1, heads, *part.shape[1:]) for part in (images, masks))
             labelled = labelled / heads
-            if self.unsure_octaves is not None:
-                doubt = (misfits / self.unsure_octaves).clamp(max=1).to(images.dtype).view(-1, heads)
+            if self.recipe.unsure_octaves is not None:
+                doubt = (misfits / self.recipe.unsure_octaves).clamp(max=1).to(images.dtype).view(-1, heads)
         logits = self.model(images)
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt) / labelled
         loss = weighted_loss(head_losses, self.model.head_weights())
-        if self.fused_share:
+        if share:
             fused = fuse(logits.softmax(2), "p_ens").clamp(min=torch.finfo(logits.dtype).eps).log()
             fused_loss = scale_loss_sums(fused[:, None], masks, class_weights=self.class_weights)[0] / labelled
-            loss = (1 - self.fused_share) * loss + self.fused_share * fused_loss
+            loss = (1 - share) * loss + share * fused_loss
         return loss, torch.cat([loss[None], head_losses]).detach()
 
 
@@ -80,34 +73,19 @@ class Trainer:
     """Model, optimiser and the way a batch becomes a gradient."""
 
     def __init__(
-        self,
-        model: ScaleUNet,
-        optimizer: torch.optim.Optimizer,
-        processes: Processes,
-        *,
-        accumulate: int = 1,
-        clip_norm: float | None = None,
-        precision: str = "float32",
-        class_weights: Sequence[float] | None = None,
-        own_windows: bool = False,
-        fused_share: float = 0.0,
-        unsure_octaves: float | None = None,
-        average: float | None = None,
-        frozen_norms: bool = False,
+        self, model: ScaleUNet, optimizer: torch.optim.Optimizer, processes: Processes, recipe: RecipeSection
     ) -> None:
-        self.model, self.optimizer, self.processes = model, optimizer, processes
-        self.frozen_norms = frozen_norms
-        self.accumulate, self.clip_norm, self._dtype = accumulate, clip_norm, _DTYPES[precision]
-        self.scaler = torch.amp.GradScaler(processes.device.type, enabled=precision == "float16")
-        self.averaged = None if average is None else _running_mean(model, average)
-        loss_of: nn.Module = LossOf(model, class_weights, own_windows, fused_share, unsure_octaves)
-        loss_of = loss_of.to(processes.device)
+        self.model, self.optimizer, self.processes, self.recipe = model, optimizer, processes, recipe
+        self.accumulate, self._dtype = recipe.accumulate, _DTYPES[recipe.precision]
+        self.scaler = torch.amp.GradScaler(processes.device.type, enabled=recipe.precision == "float16")
+        self.averaged = None if recipe.average is None else _running_mean(model, recipe.average)
+        loss_of: nn.Module = LossOf(model, recipe).to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
 
     def begin_step(self) -> ScaleUNet:
         """The model, ready to learn."""
         self.model.train()
-        if self.frozen_norms:
+        if self.recipe.frozen_norms:
             for module in self.model.modules():
                 if isinstance(module, ScaleNorm2d):
                     module.eval()
@@ -140,9 +118,9 @@ class Trainer:
 
     def update(self) -> None:
         """Move the parameters along the gradient."""
-        if self.clip_norm is not None:
+        if self.recipe.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
-            clip_grad_norm_(self.model.parameters(), self.clip_norm)
+            clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.averaged is not None:
@@ -159,7 +137,7 @@ class Trainer:
         return torch.autocast(self.processes.device.type, dtype=self._dtype)
 
     def _exchange(self, last: bool) -> AbstractContextManager[object]:
-        """Gradients travel between processes once a batch, with its last part."""
+        """Gradients travel between processes once per batch, with its last part."""
         if isinstance(self._loss_of, DistributedDataParallel) and not last:
             return self._loss_of.no_sync()
         return nullcontext()
