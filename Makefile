@@ -1,10 +1,11 @@
 # Every target works on a machine with only Python 3.11, pip and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHONS ?= python3.11 python3.12 python3.13
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install browser demo test lint bench bench-data bench-training bench-results reliability clean
+.PHONY: install browser demo test lint bench bench-data bench-training bench-results reliability wheels clean
 
 install: $(STAMP)
 
@@ -49,6 +50,10 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.data
 	$(BIN)/python -m benchmarks.reliability.training
 	$(BIN)/python -m benchmarks.reliability.inference
+
+# Every Python that is found, from the wheel, without constraints: downloads torch for each.
+wheels: $(STAMP)
+	$(BIN)/python tools/try_wheel.py $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,9 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from PIL import Image
 
+import seunet
 from seunet import system
 from seunet.system import lock_file, private_folder
+from support.datasets import he_pixels
 
 
 @pytest.fixture
@@ -97,3 +100,27 @@ def test_without_fcntl_files_are_locked_by_msvcrt(monkeypatch: pytest.MonkeyPatc
     assert locked == [7]
     with pytest.raises(BlockingIOError):
         lock_file(8)
+
+
+WITHOUT_LINUX = """
+import os, signal, sys
+import cv2, numba, torch, zarr  # they look which system this is; what we use of it ourselves is hidden from here on
+sys.modules["fcntl"] = sys.modules["resource"] = None  # an import of them fails, as on Windows
+for name in ("fork", "register_at_fork", "memfd_create", "getuid"):
+    delattr(os, name)
+del signal.setitimer
+from seunet.cli.main import main
+sys.argv = ["seunet", *sys.argv[1:]]
+main()
+"""
+
+
+def test_segment_and_info_need_nothing_that_only_linux_has(tmp_path: Path) -> None:
+    seunet.create_model("unet", widths=(4, 8)).save_pretrained(tmp_path / "model")
+    Image.fromarray(he_pixels(96, 0)).save(tmp_path / "a.png")
+    for arguments in (["info", "a.png"], ["segment", "a.png", "-o", "out", "-m", "model", "--no-progress"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", WITHOUT_LINUX, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out" / "a" / "labels.tif").is_file()

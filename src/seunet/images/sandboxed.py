@@ -11,8 +11,10 @@ from typing import Any, Self
 from seunet.errors import InputError, RegionError, ResourceError, SeunetError
 from seunet.images.facts import facts_of
 from seunet.images.image import Facts, Image, RgbArray, region_error
+from seunet.images.open import open_image
 from seunet.limits import MAX_READ_SECONDS, MAX_READER_BYTES
 from seunet.storage.sandbox import Child, SharedBytes, new_shared_file
+from seunet.system import CAN_CONFINE
 
 MODULE = "seunet.images.sandboxed_worker"
 
@@ -132,12 +134,15 @@ def open_guarded(
     limit_seconds: float = MAX_READ_SECONDS,
     limit_bytes: int = MAX_READER_BYTES,
     process: ReadingProcess | None = None,
-) -> GuardedImage:
+) -> Image:
     """Open an image in a process of its own, or in one that is at hand and reads no other image meanwhile.
 
     No file can hang or crash this process: opening then ends in an InputError, reading a region in a RegionError, after
-    `limit_seconds` at the latest, and the next region is read by a fresh process.
+    `limit_seconds` at the latest, and the next region is read by a fresh process.  Where the system cannot confine a
+    process (Windows), the image is opened in this one, and a hostile file can harm it.
     """
+    if not CAN_CONFINE:
+        return open_image(path, user_mpp)
     own = ReadingProcess(limit_bytes) if process is None else process
     try:
         facts = facts_of(own.open(path, user_mpp, limit_seconds))
