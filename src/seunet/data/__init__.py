@@ -11,8 +11,12 @@ from seunet.doors import door
 if TYPE_CHECKING:
     from seunet.data.augment import FLIPS_AND_SHIFT, Augmentation, draw, epoch_order, octaves_outside, stain_table
     from seunet.data.holding_out import HeldOut, hold_out
+    from seunet.data.joined_windows import JoinedWindows
     from seunet.data.manifest import SPLITS, Manifest, read_manifest, summary_lines, write_manifest
+    from seunet.data.optics import Optics, OpticsShares, draw_optics, with_optics
+    from seunet.data.rim import rim_of, with_rim
     from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
+    from seunet.data.stain_mixing import Mixing, draw_mixing, restained
     from seunet.data.verification import verify
     from seunet.data.windows import EpochSampler, Window, WindowDataset
 else:

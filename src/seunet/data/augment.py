@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.data.optics import NO_OPTICS, Optics, OpticsShares, draw_optics
+from seunet.data.stain_mixing import Mixing, draw_mixing
 from seunet.errors import InputError
 
 
@@ -23,6 +25,15 @@ class Augmentation:
     """The side of a square cut from the window at a random place; None is the whole window."""
     stain_jitter: float = 0.0
     """By what share the optical density of each colour is made stronger or weaker: other stains, other scanners."""
+    turns: bool = False
+    """Quarter turns: with the flips, all eight ways to lay a square on itself."""
+    averaging: float = 0.0
+    """The share of shrunk windows that average over the pixels that become one, as a scanner at low power does; the
+    others take the nearest few, as the paper does."""
+    stain_mix: float = 0.0
+    """Up to 2^±this times as much of haematoxylin and of eosin, and hues that move along (`data.stain_mixing`)."""
+    optics: OpticsShares = NO_OPTICS
+    """Blur, sharpening, fewer pixels, noise and JPEG (`data.optics`)."""
 
     def __post_init__(self) -> None:
         if self.shift_px < 0:
@@ -31,6 +42,10 @@ class Augmentation:
             raise InputError(f"`crop_px` (={self.crop_px}) must be 1 or more")
         if not 0 <= self.stain_jitter <= 1:
             raise InputError(f"`stain_jitter` (={self.stain_jitter:g}) must be from 0 to 1")
+        if not 0 <= self.averaging <= 1:
+            raise InputError(f"`averaging` (={self.averaging:g}) must be from 0 to 1")
+        if not 0 <= self.stain_mix <= 2:
+            raise InputError(f"`stain_mix` (={self.stain_mix:g}) must be from 0 to 2")
         if self.scale_range is not None:
             low, high = self.scale_range
             if not 0.1 <= low <= high <= 10:
@@ -89,6 +104,28 @@ def draw(
         scale = float(low * (high / low) ** position)  # uniform in octaves
     flips = augmentation.flips
     return Draw(flip_x and flips, flip_y and flips, shift_x, shift_y, scale, crop_x, crop_y, gains, offsets)
+
+
+class Variation(NamedTuple):
+    """What the first runs did not have: a quarter turn, whether shrinking averages, other stains, other optics."""
+
+    turned: bool
+    averages: bool
+    mixing: Mixing | None
+    optics: Optics
+
+
+LATER = 1
+"""Drawn from another stream than `draw`, so that the windows of older runs stay as they were."""
+
+
+def draw_variation(augmentation: Augmentation, seed: int, epoch: int, index: int) -> Variation:
+    """The rest of the draw for a window in an epoch."""
+    random = np.random.default_rng([seed, epoch, index, LATER])
+    turned, averages = random.random(2) < (0.5 * augmentation.turns, augmentation.averaging)
+    mixing = draw_mixing(augmentation.stain_mix, random) if augmentation.stain_mix else None
+    optics = draw_optics(augmentation.optics, random) if augmentation.optics.any() else Optics()
+    return Variation(bool(turned), bool(averages), mixing, optics)
 
 
 def octaves_outside(scale: float, band: tuple[float, float]) -> float:

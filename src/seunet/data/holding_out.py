@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +61,17 @@ def hold_out(manifest: Manifest, root: Path, names: Sequence[str] | None, every:
     return HeldOut(learnt_from, chosen, rule)
 
 
+def together(held: Sequence[HeldOut]) -> HeldOut:
+    """What several sets learn from and hold out; the same pixels on both sides are refused, whichever sets they are of.
+
+    Patients of different sets are different ones, even if their names are the same.
+    """
+    learnt_from = [image for one in held for image in one.learnt_from]
+    images = [image for one in held for image in one.images]
+    _refuse_twins(learnt_from, images)
+    return HeldOut(learnt_from, images, "; ".join(dict.fromkeys(one.rule for one in held)))
+
+
 def every_nth_image(manifest: Manifest, names: Sequence[str] | None, every: int | None) -> list[str]:
     """What runs held out that do not say so: every n-th image before the set's split, whosever it was."""
     if names is not None:
@@ -78,12 +89,10 @@ def _named(training: list[ImageEntry], names: Sequence[str]) -> list[ImageEntry]
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _refuse_leaks(learnt_from: Iterable[ImageEntry], held_out: Iterable[ImageEntry]) -> None:
+def _refuse_leaks(learnt_from: Sequence[ImageEntry], held_out: Sequence[ImageEntry]) -> None:
     patients: dict[str, str] = {}
-    pixels: dict[str, str] = {}
     for image in learnt_from:
         patients.setdefault(image.patient, image.name)
-        pixels.setdefault(image.image.pixel_sha256, image.name)
     for image in held_out:
         other = patients.get(image.patient)
         if other is not None:
@@ -91,6 +100,12 @@ def _refuse_leaks(learnt_from: Iterable[ImageEntry], held_out: Iterable[ImageEnt
                 f"leak: {image.name} is held out and {other}, of the same patient {image.patient}, is learnt from; "
                 "hold out all images of a patient or none (`data.hold_out`)"
             )
+    _refuse_twins(learnt_from, held_out)
+
+
+def _refuse_twins(learnt_from: Sequence[ImageEntry], held_out: Sequence[ImageEntry]) -> None:
+    pixels = {image.image.pixel_sha256: image.name for image in reversed(learnt_from)}
+    for image in held_out:
         twin = pixels.get(image.image.pixel_sha256)
         if twin is not None:
             raise InputError(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.data.manifest import FileEntry, ImageEntry
+from seunet.data.rim import with_rim
 from seunet.errors import InputError, StorageError
 from seunet.images import pillow_codec as raster
 from seunet.storage.atomic import write_bytes
@@ -26,10 +27,21 @@ Pixels = tuple[NDArray[Any], NDArray[Any]]
 
 
 class PixelStore:
-    """RGB and codes of an image by its index in the manifest."""
+    """RGB and codes of an image by its index in the manifest; with `rim_um`, the rim is the class after the last.
 
-    def __init__(self, root: Path, images: Sequence[ImageEntry], used: Sequence[int], limit_bytes: int) -> None:
-        self._root, self._images = root, images
+    The rim (`data.rim`) is made from the instances when an image is loaded, and held in memory.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        images: Sequence[ImageEntry],
+        used: Sequence[int],
+        limit_bytes: int,
+        rim_um: float | None = None,
+        rim_code: int = 0,
+    ) -> None:
+        self._root, self._images, self._rim_um, self._rim_code = root, images, rim_um, rim_code
         needed = sum(4 * images[index].width_px * images[index].height_px for index in used)
         self._on_disk = needed > limit_bytes
         self._held: dict[int, Pixels] = {}
@@ -37,12 +49,20 @@ class PixelStore:
     def __getitem__(self, index: int) -> Pixels:
         if index not in self._held:
             entry = self._images[index]
-            self._held[index] = (self._load(entry, entry.image, 3), self._load(entry, entry.mask, 1))
+            self._held[index] = (self._load(entry, entry.image, 3), self._codes(entry))
         return self._held[index]
 
     def release(self) -> None:
         """Let go of all pixels held; they are decoded or mapped again when asked for."""
         self._held.clear()
+
+    def _codes(self, entry: ImageEntry) -> NDArray[Any]:
+        codes = self._load(entry, entry.mask, 1)
+        if self._rim_um is None or entry.instances is None or entry.mpp is None:
+            return codes
+        instances = self._decode(entry, entry.instances, 1).astype(np.uint16)
+        rimmed: NDArray[Any] = with_rim(codes, instances, self._rim_um, entry.mpp, self._rim_code)
+        return rimmed
 
     def _load(self, entry: ImageEntry, file: FileEntry, channels: int) -> NDArray[Any]:
         if not self._on_disk:

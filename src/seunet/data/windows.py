@@ -20,12 +20,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from seunet.data.augment import NONE, Augmentation, draw, epoch_order, octaves_outside, stain_table
-from seunet.data.manifest import SPLITS, Manifest, read_manifest, retiled
+from seunet.data.augment import (
+    NONE,
+    Augmentation,
+    Draw,
+    Variation,
+    draw,
+    draw_variation,
+    epoch_order,
+    octaves_outside,
+    stain_table,
+)
+from seunet.data.manifest import SPLITS, ImageEntry, Manifest, read_manifest, retiled
+from seunet.data.optics import with_optics
 from seunet.data.pixel_cache import PixelStore
+from seunet.data.stain_mixing import restained
 from seunet.errors import InputError, unknown_name
 
 CACHE_BYTES = 2_000_000_000
+MAX_ENLARGEMENT = 8
+"""By what factor an image may be brought to the training's µm per pixel."""
 PAD_VALUE = 255
 """Beyond the image the glass is white, and the mask says ignore."""
 
@@ -69,6 +83,8 @@ class WindowDataset(Dataset[Window]):
         tiles_px: tuple[int, ...] | None = None,
         scale_bands: Sequence[tuple[float, float]] = (),
         foreign_share: float = 0.0,
+        mpp: float | None = None,
+        rim_um: float | None = None,
     ) -> None:
         """`images` keeps only the windows of these images, for a split of one's own.
 
@@ -76,6 +92,9 @@ class WindowDataset(Dataset[Window]):
 
         `scale_bands`: magnifications that `windows[epoch, index, band]` is drawn from, instead of the whole range,
         which is left to `foreign_share` of the draws.
+
+        `mpp` brings every image from its own µm per pixel to this one, before magnifications are drawn; `rim_um` makes
+        the rim between touching objects, so wide on either side, the class after the set's last (`data.rim`).
 
         A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
         """
@@ -91,7 +110,10 @@ class WindowDataset(Dataset[Window]):
         if self.size_px > window_px:
             raise InputError(f"{self.root}: `crop_px` (={self.size_px}) is larger than the windows, {window_px} px")
         self._used = sorted({row[0] for row in self.rows})
-        self._pixels = PixelStore(self.root, self.manifest.images, self._used, cache_bytes)
+        used = [self.manifest.images[number] for number in self._used]
+        check_resolutions(used, self.root, mpp, rim_um)
+        self.mpp, self.rim_code = mpp, len(self.manifest.classes)
+        self._pixels = PixelStore(self.root, self.manifest.images, self._used, cache_bytes, rim_um, self.rim_code)
 
     def preload(self) -> None:
         """Decode every image now, so that workers started later share what this process holds."""
@@ -114,31 +136,81 @@ class WindowDataset(Dataset[Window]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def epoch_windows(self) -> int:
+        """How many windows an epoch has: each once."""
+        return len(self.rows)
+
+    def epoch_keys(self, seed: int, epoch: int) -> list[tuple[int, int]]:
+        """(epoch, index) of all windows, in the order in which the epoch visits them."""
+        return [(epoch, index) for index in epoch_order(len(self), seed, epoch)]
+
     def __getitem__(self, key: int | tuple[int, ...]) -> Window:
         epoch, index, *band = key if isinstance(key, tuple) else (0, int(key))
         image_index, x, y = self.rows[index]
         octaves = self.scale_bands[band[0]] if band else None
         chance = draw(self.augmentation, self.seed, epoch, index, octaves, self.foreign_share)
+        variation = draw_variation(self.augmentation, self.seed, epoch, index)
         rgb, codes = self._pixels[image_index]
         size, spare_px = self.size_px, self.manifest.windows.size_px - self.size_px
         x, y = x + round(chance.crop_x * spare_px), y + round(chance.crop_y * spare_px)
-        view_px = max(round(size / chance.scale), 1)
+        view_px = max(round(size / (chance.scale * self._to_training_scale(image_index))), 1)
         centre_x, centre_y = x + size // 2 + chance.shift_x, y + size // 2 + chance.shift_y
         left = _origin(centre_x, view_px, rgb.shape[1]) if (chance.shift_x or view_px != size) else x
         top = _origin(centre_y, view_px, rgb.shape[0]) if (chance.shift_y or view_px != size) else y
         image = _crop(rgb, left, top, view_px, PAD_VALUE)
         mask = _crop(codes, left, top, view_px, self.manifest.ignore_code)
-        if view_px != size:
-            image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)
-            mask = cv2.resize(mask, (size, size), interpolation=cv2.INTER_NEAREST)
-        if self.augmentation.stain_jitter:
-            image = cv2.LUT(np.ascontiguousarray(image), stain_table(chance)[None])
-        steps = (-1 if chance.flip_y else 1, -1 if chance.flip_x else 1)
-        image, mask = image[:: steps[0], :: steps[1]], mask[:: steps[0], :: steps[1]]
+        image, mask = _varied(image, mask, size, self.augmentation, chance, variation)
         planes = np.ascontiguousarray(image.transpose(2, 0, 1))
         pixels = torch.from_numpy(planes).to(torch.float32).div_(255)
         misfit = 0.0 if octaves is None else octaves_outside(chance.scale, octaves)
         return Window(pixels, torch.from_numpy(mask.astype(np.int64)), index, misfit)
+
+    def _to_training_scale(self, image_index: int) -> float:
+        """How many times an image is enlarged to have the training's µm per pixel."""
+        own = self.manifest.images[image_index].mpp
+        return 1.0 if self.mpp is None or own is None else own / self.mpp
+
+
+def _varied(
+    image: NDArray[Any], mask: NDArray[Any], size: int, rules: Augmentation, chance: Draw, variation: Variation
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A view of an image as a window: its size, its stain, its optics, its orientation."""
+    view_px = image.shape[0]
+    if view_px != size:
+        averages = variation.averages and view_px > size
+        image = cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA if averages else cv2.INTER_LINEAR)
+        # The older rule takes the upper left of the pixels that become one, not the middle: kept for older runs.
+        nearest = cv2.INTER_NEAREST_EXACT if rules.averaging else cv2.INTER_NEAREST
+        mask = cv2.resize(mask, (size, size), interpolation=nearest)
+    if rules.stain_jitter:
+        image = cv2.LUT(np.ascontiguousarray(image), stain_table(chance)[None])
+    if variation.mixing is not None:
+        image = restained(image, variation.mixing)
+    image = with_optics(image, variation.optics, chance.scale)
+    if variation.turned:
+        image, mask = image.transpose(1, 0, 2), mask.T
+    steps = (-1 if chance.flip_y else 1, -1 if chance.flip_x else 1)
+    return image[:: steps[0], :: steps[1]], mask[:: steps[0], :: steps[1]]
+
+
+def check_resolutions(images: Sequence[ImageEntry], root: Path, mpp: float | None, rim_um: float | None) -> None:
+    """Refuse an image whose µm per pixel or instances are asked for and not there, or cannot be."""
+    for image in images:
+        if rim_um is not None and image.instances is None:
+            raise InputError(f"{root}: {image.name} has no instance map to make `data.rim_um` from; leave that out")
+        if mpp is None and rim_um is None:
+            continue
+        if image.mpp is None:
+            raise InputError(
+                f"{root}: {image.name} has no mpp, which `data.mpp` and `data.rim_um` need of every image; "
+                "prepare the set with --table or --mpp, or hold the set out of this training"
+            )
+        if mpp is not None and not 1 / MAX_ENLARGEMENT <= image.mpp / mpp <= MAX_ENLARGEMENT:
+            raise InputError(
+                f"{root}: {image.name} has mpp {image.mpp:g}, over {MAX_ENLARGEMENT} times off `data.mpp` (={mpp:g}); "
+                "correct the table it was prepared with"
+            )
 
 
 def _select(

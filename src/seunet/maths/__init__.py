@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     )
     from seunet.maths.gaussian import gaussian_derivative, hermite
     from seunet.maths.jet import jet_size
+    from seunet.maths.losses import scale_loss_sums
     from seunet.maths.object_overlaps import InstanceScores, Overlaps, instance_scores, overlaps
     from seunet.maths.polygon_fill import outside_distance, ring_pixels
     from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, upsample_to
+    from seunet.maths.rim import undecided_shares, without_rim
     from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
+    from seunet.maths.sesn import TRUNCATED_ORDERS, Orders, steerable_basis
     from seunet.maths.sigma import SigmaRange, block_starts, equal_range, filter_radius, geometric_range
     from seunet.maths.stain import (
         DENSITY,

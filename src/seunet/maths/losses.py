@@ -33,13 +33,15 @@ def scale_loss_sums(
     ignore_index: int = IGNORE_INDEX,
     class_weights: Tensor | None = None,
     doubt: Tensor | None = None,
+    undecided: Tensor | None = None,
 ) -> Tensor:
     """Σ over the labelled pixels of −w_c log softmax(logits_k)[c], c the target's class, [γ]: parts of a batch add up.
 
     `target` [B, H, W] is that of every scale; [B, γ, H, W] has one for each, as when each was shown another image.
 
     `doubt` ε [B, γ] from 0 to 1: how unsure a prediction is to be. (1 − ε) · the above − ε · mean_c log softmax[c], of
-    which ε = 1 is least where all classes are equally likely.
+    which ε = 1 is least where all classes are equally likely; with `undecided` u [classes] Σ_c u_c log softmax[c] in
+    place of the mean, least where the classes are as likely as u says.
     """
     batch, scales, classes, height, width = logits.shape
     if target.shape not in ((batch, height, width), (batch, scales, height, width)):
@@ -57,8 +59,9 @@ def scale_loss_sums(
     )
     losses = losses.view(batch, scales, -1)
     if doubt is not None:
-        undecided = (logits.logsumexp(2) - logits.mean(2)).masked_fill(each == ignore_index, 0)
-        losses = torch.lerp(losses, undecided.flatten(2), doubt[..., None])
+        between = logits.mean(2) if undecided is None else torch.einsum("bgchw,c->bghw", logits, undecided.to(logits))
+        unsure = (logits.logsumexp(2) - between).masked_fill(each == ignore_index, 0)
+        losses = torch.lerp(losses, unsure.flatten(2), doubt[..., None])
     return losses.sum((0, 2))
 
 

@@ -44,6 +44,9 @@ class ModelCard(BaseModel):
     class_colors: tuple[Color, ...] = ()
     instances: bool = False
     """Whether the foreground classes are things to be counted (nuclei) rather than regions (stroma)."""
+    rim: int | None = Field(default=None, ge=2)
+    """The class that is the rim between touching objects: the last one, part of the class before it in labels and
+    scores; objects are parted along it."""
     scaled_filters_range: tuple[float, float] = Field(
         default=(1.0, 2.0), validation_alias=AliasChoices("scaled_filters_range", "told_range")
     )
@@ -63,6 +66,8 @@ class ModelCard(BaseModel):
     def _fits_itself(self) -> ModelCard:
         if self.class_colors and len(self.class_colors) != len(self.class_names):
             raise ValueError(f"{len(self.class_colors)} colours for {len(self.class_names)} classes")
+        if self.rim is not None and self.rim != len(self.class_names) - 1:
+            raise ValueError(f"`rim` (={self.rim}) must be the last of the {len(self.class_names)} classes")
         if any(not 0 <= value <= 255 for color in self.class_colors for value in color):
             raise ValueError("colours are three numbers from 0 to 255")
         if not 0 < self.scaled_filters_range[0] <= self.scaled_filters_range[1]:

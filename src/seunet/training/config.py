@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from seunet.data.augment import Augmentation
+from seunet.data.optics import OpticsShares
 from seunet.maths.fusion import FUSIONS
 from seunet.settings import checked_settings, read_settings
 
@@ -36,6 +37,19 @@ class ModelSection(BaseModel):
         return dict(self.model_extra or {})
 
 
+Share = Field(default=0, ge=0, le=1)
+
+
+class OpticsSection(_Section):
+    """The fraction of windows that each change of the optics is made to (`data.augmentation.optics`)."""
+
+    blur: float = Share
+    sharpen: float = Share
+    resample: float = Share
+    noise: float = Share
+    jpeg: float = Share
+
+
 class AugmentationSection(_Section):
     """What is varied between epochs (`data.augmentation`)."""
 
@@ -43,13 +57,17 @@ class AugmentationSection(_Section):
     shift_px: int = Field(default=0, ge=0)
     crop_px: int | None = Field(default=None, ge=1)
     scale_range: tuple[float, float] | None = None
-    stain_jitter: float = Field(default=0, ge=0, le=1)
+    stain_jitter: float = Share
+    turns: bool = False
+    averaging: float = Share
+    stain_mix: float = Field(default=0, ge=0, le=2)
+    optics: OpticsSection = OpticsSection()
 
     def augmentation(self) -> Augmentation:
-        return Augmentation(**self.model_dump())
+        return Augmentation(**self.model_dump() | {"optics": OpticsShares(**self.optics.model_dump())})
 
 
-class DataSection(_Section):
+class SetSection(_Section):
     """A prepared set, and which of its training images are held out to choose by."""
 
     root: Path
@@ -57,7 +75,39 @@ class DataSection(_Section):
     """All images of every n-th training patient, where the set has no split `validation`; null asks for that split."""
     hold_out: tuple[str, ...] | None = None
     """The held-out images by name, instead; none for an empty list: then the last weights are kept as the best."""
+    weight: float = Field(default=1.0, gt=0, le=1e6)
+    """With other sets: how many windows of an epoch are of this one, relative to the others."""
+
+
+class DataSection(_Section):
+    """One prepared set (`root`), or several (`sets`), and what is done with their windows."""
+
+    root: Path | None = None
+    hold_out_every: int | None = Field(default=5, ge=2)
+    """As in a set of `sets`."""
+    hold_out: tuple[str, ...] | None = None
+    sets: tuple[SetSection, ...] | None = Field(default=None, min_length=1)
+    epoch_windows: int | None = Field(default=None, ge=1)
+    """With `sets`: how many windows an epoch has; as many as the sets together where left out."""
+    mpp: float | None = Field(default=None, gt=0)
+    """The training scale: every image is brought to it from its own µm per pixel.  None leaves images as they are."""
+    rim_um: float | None = Field(default=None, gt=0, le=10)
+    """Learn the rim between touching objects as a class of its own, so wide on either side (`data.rim`)."""
     augmentation: AugmentationSection = AugmentationSection()
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> DataSection:
+        if (self.root is None) == (self.sets is None):
+            raise ValueError("needs `root`, a prepared set, or `sets`, a list of them with weights")
+        if self.sets is None and self.epoch_windows is not None:
+            raise ValueError("`epoch_windows` is for `sets`; with one set an epoch is every window once")
+        return self
+
+    def all_sets(self) -> tuple[SetSection, ...]:
+        """The sets, be it one or several."""
+        if self.root is None:
+            return self.sets or ()
+        return (SetSection(root=self.root, hold_out_every=self.hold_out_every, hold_out=self.hold_out),)
 
 
 class RecipeSection(_Section):
@@ -150,6 +200,18 @@ def checked_config(tree: Mapping[str, Any], where: str) -> TrainingConfig:
 _YOUNGER: Final = {
     "start": None,
     "recipe.steps": None,
+    "data.sets": None,
+    "data.epoch_windows": None,
+    "data.mpp": None,
+    "data.rim_um": None,
+    "data.augmentation.turns": False,
+    "data.augmentation.averaging": 0.0,
+    "data.augmentation.stain_mix": 0.0,
+    "data.augmentation.optics.blur": 0.0,
+    "data.augmentation.optics.sharpen": 0.0,
+    "data.augmentation.optics.resample": 0.0,
+    "data.augmentation.optics.noise": 0.0,
+    "data.augmentation.optics.jpeg": 0.0,
     "recipe.class_weights": None,
     "recipe.first_head_scale": None,
     "recipe.foreign_share": 0.0,
@@ -165,7 +227,8 @@ _YOUNGER: Final = {
 
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
     """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
-    tree = config.model_dump(mode="json", exclude={"machine": True, "data": {"root"}})
+    places: Any = {"root": True, "sets": {"__all__": {"root"}}}
+    tree = config.model_dump(mode="json", exclude={"machine": True, "data": places})
     leaves = {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
     as_before = {name: json.dumps(value) for name, value in _YOUNGER.items()}
     return {name: value for name, value in leaves.items() if as_before.get(name) != value}

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader, Sampler
 
-from seunet.data.augment import epoch_order
-from seunet.data.holding_out import hold_out
-from seunet.data.manifest import read_manifest
+from seunet.data.holding_out import hold_out, together
+from seunet.data.joined_windows import JoinedWindows
+from seunet.data.manifest import Manifest, fingerprint, read_manifest
 from seunet.data.windows import WindowDataset
 from seunet.errors import InputError
 from seunet.training.config import DataSection, RecipeSection
@@ -20,7 +20,10 @@ from seunet.training.trainer import collate
 
 
 class Sources:
-    """Training and held-out windows of a prepared set."""
+    """Training and held-out windows of a prepared set, or of several."""
+
+    training: WindowDataset | JoinedWindows
+    validation: WindowDataset | JoinedWindows | None
 
     def __init__(
         self,
@@ -29,23 +32,39 @@ class Sources:
         scale_bands: Sequence[tuple[float, float]] = (),
         foreign_share: float = 0.0,
     ) -> None:
-        self.manifest = read_manifest(section.root)
-        self.held_out = hold_out(self.manifest, section.root, section.hold_out, section.hold_out_every)
-        augmentation = section.augmentation.augmentation()
-        self.training = WindowDataset(
-            section.root,
-            "train",
-            augmentation=augmentation,
-            seed=seed,
-            images=[image.name for image in self.held_out.learnt_from],
-            scale_bands=scale_bands,
-            foreign_share=foreign_share,
-        )
-        self.validation = (
-            WindowDataset(section.root, ("train", "validation"), images=self.held_out.names)
-            if self.held_out.images
-            else None
-        )
+        sets = section.all_sets()
+        self.manifests = [read_manifest(one.root) for one in sets]
+        self.manifest = self.manifests[0]
+        check_classes(section, self.manifests)
+        held = [
+            hold_out(manifest, one.root, one.hold_out, one.hold_out_every)
+            for one, manifest in zip(sets, self.manifests, strict=True)
+        ]
+        self.held_out = held[0] if len(held) == 1 else together(held)
+        training = [
+            WindowDataset(
+                one.root,
+                "train",
+                augmentation=section.augmentation.augmentation(),
+                seed=seed + OWN_STREAM * place,
+                images=[image.name for image in out.learnt_from],
+                scale_bands=scale_bands,
+                foreign_share=foreign_share,
+                mpp=section.mpp,
+                rim_um=section.rim_um,
+            )
+            for place, (one, out) in enumerate(zip(sets, held, strict=True))
+        ]
+        validation = [
+            WindowDataset(one.root, ("train", "validation"), images=out.names, mpp=section.mpp)
+            for one, out in zip(sets, held, strict=True)
+            if out.images
+        ]
+        if section.sets is None:
+            self.training, self.validation = training[0], validation[0] if validation else None
+        else:
+            self.training = JoinedWindows(training, [one.weight for one in sets], section.epoch_windows)
+            self.validation = JoinedWindows(validation) if validation else None
 
     def class_name(self, code: int) -> str:
         return next((entry.name for entry in self.manifest.classes if entry.code == code), f"class {code}")
@@ -61,41 +80,59 @@ class Sources:
 
     @property
     def data_hash(self) -> str:
-        """Of everything the set holds: sources, options, pixels, windows."""
-        return self.manifest.content_hash()
+        """Of everything the sets hold: sources, options, pixels, windows."""
+        hashes = [manifest.content_hash() for manifest in self.manifests]
+        return hashes[0] if len(hashes) == 1 else fingerprint(hashes)
+
+
+OWN_STREAM = 2**32
+"""What is added to the seed from set to set: window n of one set is not varied like window n of another."""
+
+
+def check_classes(section: DataSection, manifests: Sequence[Manifest]) -> None:
+    """Refuse sets whose codes mean different things, and a rim where there is more than one class of objects."""
+    sets = section.all_sets()
+    names = [[entry.name for entry in manifest.classes] for manifest in manifests]
+    for one, theirs in zip(sets, names, strict=True):
+        if theirs != names[0]:
+            raise InputError(
+                f"{one.root}: its classes ({', '.join(theirs)}) are not those of {sets[0].root} "
+                f"({', '.join(names[0])}); prepare both with one --class-map or --instance-class"
+            )
+    if section.rim_um is not None and len(names[0]) != 2:
+        raise InputError(f"`data.rim_um` is for background and one class of objects, not {', '.join(names[0])}")
 
 
 class ShareSampler(Sampler[list[tuple[int, ...]]]):
-    """This process's share of every batch of an epoch from step `start` on: lists of (epoch, index).
+    """This process's share of every batch of an epoch from step `start` on: lists of its keys, (epoch, index).
 
     With `bands`, of (epoch, index, band), the bands in turn.
 
-    Batch n of the epoch is order[n·B : (n + 1)·B] for any number of processes, each of which takes its slice: the
+    Batch n of the epoch is keys[n·B : (n + 1)·B] for any number of processes, each of which takes its slice: the
     processes together see what one would.  Windows that do not fill a batch are left to other epochs.
     """
 
     def __init__(
-        self, length: int, batch: int, seed: int, epoch: int, start: int, processes: Processes, bands: int = 0
+        self, keys: Sequence[tuple[int, int]], batch: int, start: int, processes: Processes, bands: int = 0
     ) -> None:
-        self._order, self._bands = epoch_order(length, seed, epoch), bands
-        self._batch, self._epoch, self._start, self._processes = batch, epoch, start, processes
-        self.steps = length // batch
+        self._keys, self._bands = keys, bands
+        self._batch, self._start, self._processes = batch, start, processes
+        self.steps = len(keys) // batch
 
     def __iter__(self) -> Iterator[list[tuple[int, ...]]]:
         share = self._batch // self._processes.size
         for step in range(self._start, self.steps):
             first = step * self._batch + self._processes.rank * share
-            mine = self._order[first : first + share]
-            if self._bands:
-                yield [(self._epoch, index, place % self._bands) for place, index in enumerate(mine)]
-            else:
-                yield [(self._epoch, index) for index in mine]
+            mine = self._keys[first : first + share]
+            yield [(*key, place % self._bands) for place, key in enumerate(mine)] if self._bands else list(mine)
 
     def __len__(self) -> int:
         return self.steps - self._start
 
 
-def batches(windows: WindowDataset, sampler: ShareSampler, workers: int, pin_memory: bool) -> DataLoader:
+def batches(
+    windows: WindowDataset | JoinedWindows, sampler: ShareSampler, workers: int, pin_memory: bool
+) -> DataLoader:
     """The batches of (the rest of) an epoch, made by `workers` processes beside this one, or by this one."""
     return DataLoader(
         windows,
@@ -117,7 +154,9 @@ def _leave_signals_to_the_run(_worker: int) -> None:
     signal.signal(signal.SIGTERM, lambda number, _frame: signal.signal(number, signal.SIG_DFL))
 
 
-def check_shares(windows: WindowDataset, recipe: RecipeSection, processes: Processes, root: Path) -> None:
+def check_shares(
+    windows: WindowDataset | JoinedWindows, recipe: RecipeSection, processes: Processes, root: Path
+) -> None:
     """Refuse a batch that cannot be filled or shared out."""
     batch, bands = recipe.batch, len(windows.scale_bands)
     if bands and batch % (bands * processes.size * recipe.accumulate):
@@ -127,14 +166,14 @@ def check_shares(windows: WindowDataset, recipe: RecipeSection, processes: Proce
             + (f" × {recipe.accumulate} parts" if recipe.accumulate > 1 else "")
             + ", each of which is shown windows of its own (`recipe.first_head_scale`)"
         )
-    if len(windows) < batch:
+    if windows.epoch_windows < batch:
         raise InputError(
-            f"{root}: {len(windows)} training windows do not fill a batch of {batch}; lower `recipe.batch`"
+            f"{root}: {windows.epoch_windows} training windows do not fill a batch of {batch}; lower `recipe.batch`"
         )
     if batch % processes.size:
         raise InputError(f"`recipe.batch` (={batch}) must be divisible by the {processes.size} processes")
 
 
-def image_names(windows: WindowDataset, numbers: list[int]) -> list[str]:
+def image_names(windows: WindowDataset | JoinedWindows, numbers: list[int]) -> list[str]:
     """Of which images these windows are, for messages."""
     return sorted({windows.image_name(number) for number in numbers})

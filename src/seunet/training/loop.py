@@ -99,7 +99,8 @@ def _model_and_sources(
     `begun` is the last checkpoint of a run that goes on.
     """
     lines: list[str] = []
-    manifest = read_manifest(config.data.root)
+    root = config.data.all_sets()[0].root
+    manifest = read_manifest(root)
     if config.start is None:
         model = make_model(config, manifest)
     elif begun is not None and begun.is_file():
@@ -109,7 +110,7 @@ def _model_and_sources(
         model = make_model(config, manifest, start)
         lines = begin_with(model, start, config)
     sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
-    check_shares(sources.training, config.recipe, processes, config.data.root)
+    check_shares(sources.training, config.recipe, processes, root)
     note = padding_note(manifest)
     return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
 
@@ -155,7 +156,7 @@ class Run:
         model, self.sources, lines = _model_and_sources(config, processes, folder.last if resume else None)
         optimizer = make_optimizer(model.to(processes.device), config.recipe.weight_decay)
         self.trainer = Trainer(model, optimizer, processes, config.recipe)
-        self.steps_per_epoch = len(self.sources.training) // config.recipe.batch
+        self.steps_per_epoch = self.sources.training.epoch_windows // config.recipe.batch
         epochs, self.validate_every = _epochs(config, self.steps_per_epoch)
         self.total_steps = self.steps_per_epoch * epochs
         _claim(folder, processes, resume, overwrite)
@@ -193,7 +194,8 @@ class Run:
     def _batches(self, epoch: int, done: int) -> DataLoader:
         windows, seed = self.sources.training, self.config.seed
         bands = len(windows.scale_bands)
-        sampler = ShareSampler(len(windows), self.config.recipe.batch, seed, epoch, done, self.processes, bands)
+        keys = windows.epoch_keys(seed, epoch)
+        sampler = ShareSampler(keys, self.config.recipe.batch, done, self.processes, bands)
         return batches(windows, sampler, self.config.machine.workers, self.processes.device.type == "cuda")
 
     def _step(self, epoch: int, batch: Batch) -> None:

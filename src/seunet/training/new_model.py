@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from seunet.data.manifest import Manifest
 from seunet.errors import InputError
@@ -18,7 +19,7 @@ from seunet.models.inheritance import inherit, same_classes
 from seunet.models.registry import create_model, model_config
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
-from seunet.training.config import ModelSection, TrainingConfig
+from seunet.training.config import DataSection, ModelSection, TrainingConfig
 from seunet.training.head_bands import fitting_head, head_scales
 
 if TYPE_CHECKING:
@@ -31,12 +32,16 @@ def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | No
     The network is that of `start`, where there is one, whatever the config says of it.
     """
     options, known = config.model.options, manifest.classes
-    needed = max(entry.code for entry in known) + 1
+    rim = config.data.rim_um is not None
+    needed = max(entry.code for entry in known) + 1 + rim
     classes = options.pop("classes", needed)
+    if rim and classes != needed:
+        raise InputError(f"`model.classes` (={classes}) must be {needed} with `data.rim_um`; leave it out")
     if isinstance(classes, int) and classes < needed:
         beyond = next(entry for entry in known if entry.code >= classes)
+        root = config.data.all_sets()[0].root
         raise InputError(
-            f"{config.data.root}: class {beyond.code} ({beyond.name}) is not among the {classes} of `model.classes`; "
+            f"{root}: class {beyond.code} ({beyond.name}) is not among the {classes} of `model.classes`; "
             f"set it to {needed} or leave it out"
         )
     name, preset = config.model.name, config.model.preset
@@ -44,7 +49,7 @@ def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | No
         name, preset, options = start.name, "paper", start.config.model_dump(exclude={"classes"})
     torch.manual_seed(config.seed)
     model = create_model(name, preset=preset, classes=classes, **options)
-    model.card = card_of(manifest, classes)
+    model.card = card_of(manifest, classes, config.data)
     return _synced(model, config)
 
 
@@ -83,7 +88,10 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
     if unused := _unused_options(config, start):
         lines.append(f"the network is that of {name}; not used of `model`: {', '.join(unused)}")
     weights = start.state_dict()
-    if not same_classes(own, start):
+    if own.rim is not None and _lacks_the_rim_alone(own, start):
+        lines.append(f"the head is that of {name} with the rim as one more class")
+        weights |= _with_rim(weights)
+    elif not same_classes(own, start):
         before = ", ".join(start.card.class_names) if start.card and start.card.class_names else str(start.classes)
         lines.append(f"the head is made anew: classes {', '.join(own.class_names)} in place of {before}")
         weights |= {key: value for key, value in model.state_dict().items() if key.startswith("head.")}
@@ -96,6 +104,24 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
     if found.lost:
         lines.append(f"not inherited from {name}: {', '.join(found.lost)}")
     return lines
+
+
+def _lacks_the_rim_alone(own: ModelCard, start: ScaleUNet) -> bool:
+    objects = own.model_copy(update={"class_names": own.class_names[:-1], "rim": None})
+    return start.classes == len(own.class_names) - 1 and same_classes(objects, start)
+
+
+RIM_BIAS = -3.0
+"""Of the rim's logit to the object's at the start: e^-3 of the object's probability."""
+
+
+def _with_rim(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The head with a rim that looks like the object and is rarer: object and rim together are what the object was."""
+    grown = {key: torch.cat([value, value[-1:]]) for key, value in weights.items() if key.startswith("head.")}
+    for key, value in grown.items():
+        if key.endswith("bias"):
+            value[-1] += RIM_BIAS
+    return grown
 
 
 def _unused_options(config: TrainingConfig, start: ScaleUNet) -> list[str]:
@@ -111,17 +137,29 @@ def _unused_options(config: TrainingConfig, start: ScaleUNet) -> list[str]:
     return [f"{key} {value}" for key, value in wanted.items() if have.get(key) != value]
 
 
-def card_of(manifest: Manifest, classes: int) -> ModelCard:
-    """What a set says of the models that learn from it: the names of its classes, and its resolution if it has one."""
+RIM_NAME, RIM_COLOR = "rim", (200, 60, 160)
+
+
+def card_of(manifest: Manifest, classes: int, data: DataSection | None = None) -> ModelCard:
+    """What a set says of the models that learn from it: the names of its classes, and its resolution if it has one.
+
+    `data` says what else the training made of it: the scale it is brought to, the rim, other sets.
+    """
     by_code = {entry.code: entry for entry in manifest.classes}
     learnt_from = [image for image in manifest.images if image.split == "train"]
+    rim = data is not None and data.rim_um is not None
+    names = [by_code[code].name if code in by_code else f"class {code}" for code in range(classes - rim)]
+    colors = [by_code[code].color if code in by_code else (128, 128, 128) for code in range(classes - rim)]
+    several = data is not None and data.sets is not None
     resolutions = [image.mpp for image in learnt_from if image.mpp is not None]
+    median = statistics.median(resolutions) if resolutions and len(resolutions) == len(learnt_from) else None
     return ModelCard(
-        mpp=statistics.median(resolutions) if resolutions and len(resolutions) == len(learnt_from) else None,
-        class_names=tuple(by_code[code].name if code in by_code else f"class {code}" for code in range(classes)),
-        class_colors=tuple(by_code[code].color if code in by_code else (128, 128, 128) for code in range(classes)),
+        mpp=median if data is None or data.mpp is None else data.mpp,
+        class_names=(*names, RIM_NAME) if rim else tuple(names),
+        class_colors=(*colors, RIM_COLOR) if rim else tuple(colors),
+        rim=classes - 1 if rim else None,
         instances=any(image.instances is not None for image in learnt_from),
-        trained_on=manifest.dataset,
+        trained_on=", ".join(one.root.name for one in data.all_sets()) if data and several else manifest.dataset,
     )
 
 

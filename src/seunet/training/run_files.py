@@ -42,8 +42,9 @@ def kept_before(folder: RunFolder, config: TrainingConfig, sources: Sources) -> 
     kept = files.read_checkpoint(folder.last)
     _check_same_fields(folder, kept.facts["config"], config)
     if kept.facts["data"] != sources.data_hash:
+        places = ", ".join(str(one.root) for one in config.data.all_sets())
         raise InputError(
-            f"{folder.root}: the set in {config.data.root} is not the one the run was started with; "
+            f"{folder.root}: the set in {places} is not the one the run was started with; "
             "prepare that one again or start another run"
         )
     held_out = kept.facts.get(

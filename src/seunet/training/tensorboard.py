@@ -13,9 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seunet.data.joined_windows import JoinedWindows
 from seunet.data.windows import WindowDataset
 from seunet.errors import StorageError
 from seunet.maths.fusion import fuse
+from seunet.maths.rim import without_rim
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.storage.jsonl import rows
 from seunet.training.loading import Sources
@@ -108,7 +110,7 @@ class Board:
                 writer.close()
 
 
-def prediction_picture(model: ScaleUNet, windows: WindowDataset) -> NDArray[np.uint8]:
+def prediction_picture(model: ScaleUNet, windows: WindowDataset | JoinedWindows) -> NDArray[np.uint8]:
     """Held-out windows in rows: image, truth, prediction by P_Ens; classes as shades from black to white."""
     device = next(model.parameters()).device
     model.eval()
@@ -116,7 +118,10 @@ def prediction_picture(model: ScaleUNet, windows: WindowDataset) -> NDArray[np.u
     with torch.inference_mode():
         for index in np.linspace(0, len(windows) - 1, min(PICTURES, len(windows))).astype(int):
             image, mask, *_ = windows[int(index)]
-            predicted = fuse(model(image[None].to(device)).softmax(2), "p_ens")[0].argmax(0).cpu()
+            heads = without_rim(
+                model(image[None].to(device)).softmax(2), None if model.card is None else model.card.rim
+            )
+            predicted = fuse(heads, "p_ens")[0].argmax(0).cpu()
             rgb = (image.permute(1, 2, 0) * 255).round().byte()
             parts = [rgb, _shades(mask, model.classes), _shades(predicted, model.classes)]
             rows_of_pixels.append(torch.cat(parts, dim=1))

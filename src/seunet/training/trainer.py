@@ -16,6 +16,7 @@ from seunet.data.windows import Window
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
+from seunet.maths.rim import undecided_shares
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.config import RecipeSection
 from seunet.training.distributed import Processes
@@ -37,12 +38,16 @@ class LossOf(nn.Module):
     """A model with its loss: what DistributedDataParallel wraps, so that η is used inside it as well."""
 
     class_weights: Tensor | None
+    undecided: Tensor | None
 
     def __init__(self, model: ScaleUNet, recipe: RecipeSection) -> None:
         super().__init__()
         self.model, self.recipe = model, recipe
         weights = None if recipe.class_weights is None else torch.tensor(recipe.class_weights)
         self.register_buffer("class_weights", weights, persistent=False)
+        rim = None if model.card is None else model.card.rim
+        shares = None if rim is None else torch.tensor(undecided_shares(model.classes, rim))
+        self.register_buffer("undecided", shares, persistent=False)
 
     def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
         """L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens), then L and every l_k for the log.
@@ -60,7 +65,8 @@ class LossOf(nn.Module):
         logits = self.model(images)
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        head_losses = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt) / labelled
+        sums = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt, undecided=self.undecided)
+        head_losses = sums / labelled
         loss = weighted_loss(head_losses, self.model.head_weights())
         if share:
             fused = fuse(logits.softmax(2), "p_ens").clamp(min=torch.finfo(logits.dtype).eps).log()

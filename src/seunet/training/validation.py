@@ -8,35 +8,45 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
+from seunet.data.joined_windows import JoinedWindows
 from seunet.data.windows import WindowDataset
 from seunet.maths.confusion import confusion_matrices, headline_iou
 from seunet.maths.fusion import FUSIONS, predicted_classes
+from seunet.maths.rim import without_rim
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
 from seunet.training.trainer import collate
 
 
-def validate(model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1) -> dict[str, Any]:
+def validate(
+    model: ScaleUNet, windows: WindowDataset | JoinedWindows, processes: Processes, batch: int = 1
+) -> dict[str, Any]:
     """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them."""
     return ious_of(validation_counts(model, windows, processes, batch))
 
 
 def validation_counts(
-    model: ScaleUNet, windows: WindowDataset, processes: Processes, batch: int = 1, at_most: int | None = None
+    model: ScaleUNet,
+    windows: WindowDataset | JoinedWindows,
+    processes: Processes,
+    batch: int = 1,
+    at_most: int | None = None,
 ) -> Tensor:
     """Confusion matrices of [head 1, …, head γ, mean, p_dist, p_ens] over all windows, or the first `at_most`.
 
     Each process takes every size-th window; counts are added, so the result does not depend on how many there are.
     """
     mine = Subset(windows, range(processes.rank, min(len(windows), at_most or len(windows)), processes.size))
-    counts = torch.zeros(model.heads + len(FUSIONS), model.classes, model.classes, dtype=torch.int64)
+    rim = None if model.card is None else model.card.rim
+    classes = model.classes - (rim is not None)
+    counts = torch.zeros(model.heads + len(FUSIONS), classes, classes, dtype=torch.int64)
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
             for images, masks, *_ in DataLoader(mine, batch, collate_fn=collate, generator=torch.Generator()):
-                probabilities = model(images.to(processes.device)).softmax(2)
+                probabilities = without_rim(model(images.to(processes.device)).softmax(2), rim)
                 counts += _counts(probabilities, masks.to(processes.device)).cpu()
     finally:
         model.train(was_training)
@@ -62,7 +72,7 @@ def what_to_look_at(config: TrainingConfig, class_shares: str, steps: int) -> st
     recipe = config.recipe
     weights = "" if recipe.class_weights is None else f" (={list(recipe.class_weights)})"
     return (
-        f"the model tells nothing apart. Look at the masks in {config.data.root / 'masks'} (learnt from: "
+        f"the model tells nothing apart. Look at the masks in {config.data.all_sets()[0].root / 'masks'} (learnt from: "
         f"{class_shares}); train for more than {steps} steps (`recipe.steps`), weigh rare classes more "
         f"(`recipe.class_weights`{weights}), lower `recipe.learning_rate` (={recipe.learning_rate:g}), or begin with a "
         "trained model (--set start=nuclei)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
@@ -16,6 +16,8 @@ from seunet.limits import MAX_CLASSES
 from seunet.storage.files import read_table, whole_number
 
 EXPECTED = "the folders “images” and “masks”"
+INSTANCE_FOLDER = "labels_inst"
+"""In place of “masks”: what published sets call their instance maps."""
 COLOURS = [
     (128, 128, 128),
     (220, 40, 60),
@@ -48,13 +50,16 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
     check_source(source)
     if rules.kind not in KINDS:
         raise unknown_name("kind of mask", rules.kind, KINDS)
-    image_folder, mask_folder = find_folder(source, ["images"]), find_folder(source, ["masks"])
+    image_folder = find_folder(source, ["images"])
+    mask_folder = find_folder(source, ["masks"]) or find_folder(source, [INSTANCE_FOLDER])
     if image_folder is None or mask_folder is None:
         raise wrong_level(source, EXPECTED, ("images", "masks"))
+    if mask_folder.name.casefold() == INSTANCE_FOLDER:
+        rules = replace(rules, kind="instances")
     classes, codes, decisions = classes_of(rules)
     images, image_faults = images_in(image_folder)
     masks, mask_faults = files_by_stem(mask_folder, (".png", ".tif", ".tiff"))
-    names, faults = pair(images, masks, "images", "masks")
+    names, faults = pair(images, masks, "images", mask_folder.name)
     faults += image_faults + mask_faults
     found, table_faults = _described(names, images, masks, rules, decisions)
     found = move_share(found, rules.test, settings.seed, "test")

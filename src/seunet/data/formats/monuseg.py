@@ -6,6 +6,7 @@ from pathlib import Path
 
 from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
 from seunet.data.manifest import ClassEntry
+from seunet.data.prepare.one_image import CORRECTED
 from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
 from seunet.errors import SeunetError
 
@@ -17,6 +18,9 @@ CLASSES = [
     ClassEntry(code=1, name="nucleus", color=(255, 214, 64)),
 ]
 NOMINAL_MPP = 0.25
+CORRECTED_MPP = {"TCGA-HE-7128": 0.5, "TCGA-HE-7129": 0.5, "TCGA-HE-7130": 0.5}
+"""Patients whose images are published as 40 × like all others and are not: their nuclei are 12 px across in the median,
+those of the other training images 22 px, and their first annotation files are reported to state 0.5005 µm per pixel."""
 PATIENT_CHARACTERS = 12
 """TCGA-18-5592-01Z-00-DX1 → TCGA-18-5592."""
 
@@ -48,8 +52,11 @@ def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
     images, image_faults = images_in(image_folder)
     outlines, xml_faults = files_by_stem(xml_folder, (".xml",))
     names, faults = pair(images, outlines, image_folder.name, xml_folder.name)
-    found = [
-        Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], NOMINAL_MPP, "nominal (40×)")
-        for name in names
-    ]
+    found = [Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], *_mpp(name)) for name in names]
     return found, image_faults + xml_faults + faults
+
+
+def _mpp(name: str) -> tuple[float, str]:
+    """µm per pixel and where it is from; what the annotation file states goes before the nominal one alone."""
+    patient = name[:PATIENT_CHARACTERS]
+    return (CORRECTED_MPP[patient], CORRECTED) if patient in CORRECTED_MPP else (NOMINAL_MPP, "nominal (40×)")

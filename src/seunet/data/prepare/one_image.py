@@ -25,6 +25,8 @@ from seunet.storage.files import read_limited, sha256
 IGNORE_CODE = 255
 MAX_CODE = 65_535
 NOT_BINARY = "are neither 0 nor 1 or 255; save the mask without grey levels, or pass --class-map in place of --binary"
+CORRECTED = "corrected"
+"""The source of an mpp that goes before what a file states, because the file is known to be wrong."""
 
 
 class Job(TypedDict):
@@ -143,8 +145,8 @@ def _read_labels(job: Job, data: bytes, name: str, height: int, width: int) -> L
 
 
 def _outline_mpp(job: Job, annotation: Annotation, name: str) -> tuple[float | None, str]:
-    """--mpp first, then the file, then the nominal value of the set."""
-    if job["mpp_source"] == "user" or annotation.mpp is None:
+    """--mpp first, then what is known of this image, then the file, then the nominal value of the set."""
+    if job["mpp_source"] in ("user", CORRECTED) or annotation.mpp is None:
         return job["mpp"], job["mpp_source"]
     return check_mpp(annotation.mpp, f"{name} MicronsPerPixel"), "annotation"
 
