@@ -145,3 +145,45 @@ def test_an_empty_plane_has_no_objects() -> None:
     tally = Tally()
     assert not list(objects(ArrayPlane(np.zeros((30, 5), dtype=np.uint8)), FRAME, tally=tally, band_rows=7))
     assert tally.pixels[0] == 150
+
+
+def block_with_rim() -> tuple[Codes, Codes]:
+    """One rectangle without any neck, and a rim across it."""
+    codes, rim = np.zeros((24, 44), dtype=np.uint8), np.zeros((24, 44), dtype=np.uint8)
+    codes[4:20, 3:41] = 1
+    rim[4:20, 20:23] = 1
+    return codes, rim
+
+
+def test_objects_without_a_neck_are_parted_along_the_rim_which_is_shared_out() -> None:
+    codes, rim = block_with_rim()
+    assert len(list(objects(ArrayPlane(codes), FRAME))) == 1
+    first, second = objects(ArrayPlane(codes), FRAME, rim=ArrayPlane(rim))
+    assert pixels(first) | pixels(second) == frozenset(zip(*(axis.tolist() for axis in np.nonzero(codes)), strict=True))
+    assert not pixels(first) & pixels(second)
+    assert {column for _, column in pixels(first)} == set(range(3, 22))
+    assert first.area_px + second.area_px == codes.sum()
+
+
+def test_an_empty_rim_changes_nothing_and_one_without_an_inside_is_ignored() -> None:
+    random = np.random.default_rng(3)
+    codes = random_codes(random, 61, 47)
+    plain = as_bytes(list(objects(ArrayPlane(codes), FRAME)))
+    assert as_bytes(list(objects(ArrayPlane(codes), FRAME, rim=ArrayPlane(np.zeros_like(codes))))) == plain
+    assert as_bytes(list(objects(ArrayPlane(codes), FRAME, rim=ArrayPlane(np.ones_like(codes))))) == plain
+
+
+def test_a_crumb_between_rims_is_no_object() -> None:
+    codes, rim = block_with_rim()
+    rim[4:20, 23:26] = 1
+    rim[10:12, 22:24] = 0  # four pixels in the middle of the rim
+    parts = list(objects(ArrayPlane(codes), FRAME, rim=ArrayPlane(rim)))
+    assert len(parts) == 2
+    assert all(ndimage.label(_drawn(part, codes.shape))[1] == 1 for part in parts)
+
+
+def _drawn(one: Object, shape: tuple[int, ...]) -> Codes:
+    drawn = np.zeros(shape, dtype=np.uint8)
+    for row, column in pixels(one):
+        drawn[row, column] = 1
+    return drawn

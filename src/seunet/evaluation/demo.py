@@ -70,7 +70,8 @@ def _shown(pixels: RgbArray, scale: float, model: ScaleUNet, clock: Callable[[],
     frame = frame_for(ArrayImage(pixels), model, found.plan)
     # Specks are specks at every magnification: what is left out is as large in the tissue, not in pixels.
     smallest = max(1, round(10 * scale**2))
-    count = sum(1 for _ in objects(ArrayPlane(found.labels), frame, min_area_px=smallest))
+    rim = None if found.rim is None else ArrayPlane(found.rim.astype(np.uint8))
+    count = sum(1 for _ in objects(ArrayPlane(found.labels), frame, min_area_px=smallest, rim=rim))
     seconds = clock() - started
     surest = segment(pixels, model, scale="native", fusion="p_ens").heads
     inside = surest[found.labels != (frame.background or 0)]

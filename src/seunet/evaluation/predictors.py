@@ -18,6 +18,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.evaluation.way_names import LABELS, WAYS
 from seunet.maths.fusion import CALIBRATED, fuse
 from seunet.maths.rescaling import rescale, resize
+from seunet.maths.rim import without_rim
 from seunet.memory import give_back_freed_memory
 from seunet.models.heads_to_use import filter_range
 from seunet.models.seunet import SEUNet
@@ -77,9 +78,9 @@ def head_logits(model: ScaleUNet) -> Predict:
 
 
 def blind(model: ScaleUNet, scale: float) -> Predict:
-    """The model as it was trained; s is not used."""
+    """The model as it was trained; s is not used.  A rim is part of its objects."""
     logits = head_logits(model)
-    return lambda images: logits(images).softmax(2)
+    return lambda images: without_rim(logits(images).softmax(2), model.rim)
 
 
 def scaled_filters(model: ScaleUNet, scale: float) -> Predict:

@@ -91,10 +91,10 @@ def check_fit(model: ScaleUNet, windows: WindowDataset) -> None:
     """Refuse a set whose classes or channels are not the model's."""
     known = {entry.code: entry.name for entry in windows.manifest.classes}
     needed = max(known) + 1
-    if model.classes != needed:
+    if model.told_classes != needed:
         names = ", ".join(known.values())
         raise InputError(
-            f"{windows.root}: has {needed} classes ({names}) and the model {model.classes}; "
+            f"{windows.root}: has {needed} classes ({names}) and the model {model.told_classes}; "
             "evaluate a model on the classes it was trained for"
         )
     if model.in_channels != 3:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, upsample_to
     from seunet.maths.rim import undecided_shares, without_rim
     from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
-    from seunet.maths.sesn import TRUNCATED_ORDERS, Orders, steerable_basis
     from seunet.maths.sigma import SigmaRange, block_starts, equal_range, filter_radius, geometric_range
     from seunet.maths.stain import (
         DENSITY,

@@ -143,6 +143,16 @@ class ScaleUNet(nn.Module):
         return features if self.projection is None else self.projection(features)
 
     @property
+    def rim(self) -> int | None:
+        """The class that is the rim between touching objects, where the model has one (`ModelCard.rim`)."""
+        return None if self.card is None else self.card.rim
+
+    @property
+    def told_classes(self) -> int:
+        """The classes that labels and scores have: the rim is part of its object."""
+        return self.classes - (self.rim is not None)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.head.convolution.weight.device

@@ -25,6 +25,9 @@ MAX_OPEN_RUNS: Final = 2_000_000
 NECK: Final = 0.85
 SLACK_PX: Final = 1.0
 """Chosen on the training images of MoNuSeg (results/benchmarks/splitting.json)."""
+MIN_CORE_PX: Final = 12
+"""What is left of an object between rims and is smaller is part of a neighbour, not an object."""
+NOWHERE: Final = np.zeros((0, 0), dtype=np.uint8)
 MAX_SPLIT_PX: Final = 1 << 22
 """Objects with a larger bounding box are no cluster of nuclei and stay whole."""
 
@@ -85,6 +88,7 @@ def objects(
     min_area_px: int = 1,
     tally: Tally | None = None,
     band_rows: int | None = None,
+    rim: Labels | None = None,
 ) -> Iterator[Object]:
     """The objects of a plane in the order of their last pixels; parts of a split one in the order of their first.
 
@@ -92,12 +96,13 @@ def objects(
         split: part touching nuclei at their necks, in classes that are counted (not in `frame.regions`).
         min_area_px: smaller objects, and smaller parts of split ones, are left out and counted in `tally`.
         band_rows: rows read at once; changes the memory, not the result.
+        rim: a plane that is not 0 where touching objects meet: they are parted along it before necks are looked for.
     """
     found = Tally() if tally is None else tally
     rows = max(1, BAND_PIXELS // max(plane.width_px, 1)) if band_rows is None else band_rows
     for code, runs, cut in _whole_objects(plane, frame, rows, found):
         splits = split and code not in frame.regions and _extent_px(runs) <= MAX_SPLIT_PX
-        for part in _parts(runs) if splits else [runs]:
+        for part in _parts(runs, rim) if splits else [runs]:
             one = Object(code, part, cut)
             area = one.area_px
             if area < min_area_px:
@@ -186,11 +191,14 @@ def _extent_px(runs: Runs) -> int:
     return int(runs[0, -1] - runs[0, 0] + 1) * int(runs[2].max() - runs[1].min())
 
 
-def _parts(runs: Runs) -> list[Runs]:
-    """The runs of the parts of a split object; its own if it has no neck."""
+def _parts(runs: Runs, rim: Labels | None) -> list[Runs]:
+    """The runs of the parts of a split object; its own if it has neither rim nor neck."""
     from seunet.results.splitting import split_runs
 
-    parted, part, count = split_runs(*runs, NECK, SLACK_PX)
+    top, left = int(runs[0, 0]), int(runs[1].min())
+    height, width = int(runs[0, -1]) - top + 1, int(runs[2].max()) - left
+    between = NOWHERE if rim is None else np.array(rim.read(top, left, height, width))
+    parted, part, count = split_runs(*runs, NECK, SLACK_PX, between, MIN_CORE_PX)
     if count == 1:
         return [runs]
     order = np.argsort(part, kind="stable")

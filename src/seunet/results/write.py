@@ -26,13 +26,14 @@ def write_results(
     skipped_px: int = 0,
     smooth: bool = False,
     zipped: bool = False,
+    rim: Labels | None = None,
 ) -> Tally:
     """Write objects.geojson (.gz with `zipped`), counts.csv, labels.tif and overlay.png, and say what was found.
 
     The files depend on the plane, the frame, the thumbnail and the options alone, to the byte.
     """
     tally = Tally()
-    found = objects(plane, frame, split=split, min_area_px=min_area_px, tally=tally)
+    found = objects(plane, frame, split=split, min_area_px=min_area_px, tally=tally, rim=rim)
     check_thumbnail(thumbnail)
     numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
     passing = found if numbered is None else numbered.passing(found)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seunet.errors import InputError
 from seunet.images.image import Image, RgbArray
 from seunet.images.overview import thumbnail
-from seunet.results.find_objects import Tally, objects
+from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import feature
 from seunet.results.label_plane import ArrayPlane
@@ -142,6 +142,8 @@ class Segmentation:
     split: bool = True
     min_area_px: int = Choices().min_area_px
     """As of `seunet segment`: touching nuclei are separated, smaller objects are left out."""
+    rim: NDArray[np.bool_] | None = None
+    """[height, width]: where touching objects meet, for models that have learnt it: they are separated there."""
 
     @property
     def estimated_mpp(self) -> float | None:
@@ -160,13 +162,13 @@ class Segmentation:
 
     def to_geojson(self) -> dict[str, Any]:
         """A FeatureCollection as QuPath opens it; `json.dump` writes it."""
-        found = objects(ArrayPlane(self.labels), self.frame, split=self.split, min_area_px=self.min_area_px)
+        found = self._found(Tally())
         return {"type": "FeatureCollection", "features": [json.loads(feature(one, self.frame)) for one in found]}
 
     def overlay(self, longest_px: int = OVERLAY_PX) -> RgbArray:
         """The image with what was found and a legend, uint8 [height, width, 3]; its image at most so large."""
         plane, tally, small = ArrayPlane(self.labels), Tally(), self._thumbnail(longest_px)
-        found = objects(plane, self.frame, split=self.split, min_area_px=self.min_area_px, tally=tally)
+        found = self._found(tally)
         numbered = NumberedObjects(plane, *small.shape[:2]) if outlines_shown(plane, small) else None
         for _ in found if numbered is None else numbered.passing(found):
             pass
@@ -178,8 +180,15 @@ class Segmentation:
         names = names_in(place, "the result")
         if names and not overwrite:
             raise something_else(place, names[0], "choose another folder or pass overwrite=True")
-        options = {"split": self.split, "min_area_px": self.min_area_px}
-        write_results(place, ArrayPlane(self.labels), self.frame, self._thumbnail(OVERLAY_PX), **options)  # type: ignore[arg-type]
+        small = self._thumbnail(OVERLAY_PX)
+        write_results(place, ArrayPlane(self.labels), self.frame, small, **self._options())
+
+    def _found(self, tally: Tally) -> Iterator[Object]:
+        return objects(ArrayPlane(self.labels), self.frame, tally=tally, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        rim = None if self.rim is None else ArrayPlane(self.rim.astype(np.uint8))
+        return {"split": self.split, "min_area_px": self.min_area_px, "rim": rim}
 
     def _thumbnail(self, longest_px: int) -> RgbArray:
         with self.image() as image:

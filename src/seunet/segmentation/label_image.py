@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -33,7 +33,7 @@ from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, Tile
 from seunet.segmentation.tiling import Tile, cut_to
 from seunet.storage.ledger import Ledger
 
-LABELS, HEADS, PROBABILITIES = "labels.u8", "heads.u8", "probabilities-{}.u8"
+LABELS, HEADS, RIM, PROBABILITIES = "labels.u8", "heads.u8", "rim.u8", "probabilities-{}.u8"
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Labelled:
     size: tuple[int, int]
     labels: Path
     heads: Path | None
+    rim: Path | None
+    """1 where touching objects meet; None for models that did not learn it."""
     probabilities: tuple[Path, ...]
     tiles: int
     """Tiles with tissue in them; `tiles_before` of them were done by an earlier run."""
@@ -92,6 +94,14 @@ class Labelled:
     """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
     seconds: Seconds
+
+
+@contextmanager
+def planes_of(found: Labelled) -> Iterator[tuple[Plane, Plane | None]]:
+    """The labels and, of a model that has learnt it, the rim, to read from."""
+    with ExitStack() as stack:
+        labels = stack.enter_context(Plane(found.labels, *found.size))
+        yield labels, None if found.rim is None else stack.enter_context(Plane(found.rim, *found.size))
 
 
 def label_image(
@@ -148,10 +158,10 @@ def _open_planes(
     ledger: Ledger,
     stack: ExitStack,
 ) -> dict[str, Plane]:
-    names = [LABELS] + [HEADS] * settings.heads
+    names = [LABELS] + [HEADS] * settings.heads + [RIM] * (network.rim is not None)
     names += [PROBABILITIES.format(number) for number in range(network.classes)] * settings.probabilities
     if ledger.afresh:
-        for path in [folder / LABELS, folder / HEADS, *folder.glob(PROBABILITIES.format("*"))]:
+        for path in [folder / LABELS, folder / HEADS, folder / RIM, *folder.glob(PROBABILITIES.format("*"))]:
             path.unlink(missing_ok=True)
     planes = {name: stack.enter_context(Plane(folder / name, *size)) for name in names}
     if ledger.afresh:
@@ -267,6 +277,8 @@ class _Run:
         blocks = {LABELS: np.where(analysed, prediction.labels, np.uint8(background))}
         if HEADS in self.planes:
             blocks[HEADS] = np.where(analysed, prediction.heads + np.uint8(1), np.uint8(0))
+        if prediction.rim is not None:
+            blocks[RIM] = (analysed & prediction.rim).astype(np.uint8)
         for number, plane in enumerate(prediction.probabilities):
             name = PROBABILITIES.format(number)
             if name in self.planes:
@@ -338,7 +350,8 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         size=run.raster.size,
         labels=folder / LABELS,
         heads=folder / HEADS if settings.heads else None,
-        probabilities=tuple(folder / name for name in run.planes if name not in (LABELS, HEADS)),
+        rim=folder / RIM if RIM in run.planes else None,
+        probabilities=tuple(folder / name for name in run.planes if name not in (LABELS, HEADS, RIM)),
         tiles=len(wanted),
         tiles_before=before,
         tissue_share=1.0 if run.tissue is None else run.tissue.share,

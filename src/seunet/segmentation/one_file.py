@@ -31,7 +31,7 @@ from seunet.results.label_plane import Plane
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
+from seunet.segmentation.label_image import Labelled, LabelSettings, label_image, planes_of
 from seunet.segmentation.options import Choices, scale_name
 from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
@@ -95,9 +95,9 @@ def frame_for(image: Image, model: ScaleUNet, plan: ReadingPlan) -> Frame:
     """Where the working pixels lie on the slide, and what the codes mean."""
     card = model.card
     names = card.class_names if card is not None else ()
-    named = names or tuple(f"class {code}" for code in range(model.classes))
+    named = names[: model.told_classes] or tuple(f"class {code}" for code in range(model.classes))
     colors: Sequence[Color] = card.class_colors if card is not None and card.class_colors else ()
-    chosen = tuple(colors) or tuple(COLORS[code % len(COLORS)] for code in range(model.classes))
+    chosen = tuple(colors[: model.told_classes]) or tuple(COLORS[code % len(COLORS)] for code in range(model.classes))
     counted = (card is not None and card.instances) or (card is None and model.classes == 2)
     background = 0 if counted else next((code for code, name in enumerate(named) if name == BACKGROUND), None)
     regions = () if counted else (code for code in range(model.classes) if code != background)
@@ -158,7 +158,7 @@ def _analysed(
     give_back_freed_memory()
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
-    with Plane(found.labels, *found.size) as labels:
+    with planes_of(found) as (labels, rim):
         tally = write_results(
             folder,
             labels,
@@ -169,6 +169,7 @@ def _analysed(
             skipped_px=found.skipped_px,
             smooth=choices.smooth,
             zipped=choices.zipped,
+            rim=rim,
         )
     if found.heads is not None:
         with Plane(found.heads, *found.size) as heads:

@@ -70,7 +70,7 @@ def segment(
         network = make(used, chosen.factor, chosen.relative_scale is not None, fusion)
         found = _predicted(network, WorkingRaster(source, chosen), tile_px)
         size = source.levels[0].height_px, source.levels[0].width_px
-        probabilities, confidence, heads = found if found[2].shape == size else _own_pixels(*found, size)
+        probabilities, confidence, heads, rim = found if found[2].shape == size else _own_pixels(*found, size)
         mask = _glass(source) if tissue else None
         frame = frame_for(source, used, replace(chosen, downsample=1.0))
     if mask is not None:
@@ -79,11 +79,11 @@ def segment(
         confidence[mask], heads[mask] = 0, 0
     labels = first_largest(torch.from_numpy(probabilities), dim=0).numpy().astype(np.uint8)
     again = partial(opened, pixels, mpp)
-    return Segmentation(labels, probabilities, confidence, heads, chosen, known, frame, again)
+    return Segmentation(labels, probabilities, confidence, heads, chosen, known, frame, again, rim=rim)
 
 
-Maps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
-"""Probabilities [classes, height, width], confidence and heads [height, width]."""
+Maps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_] | None]
+"""Probabilities [classes, height, width]; confidence, heads and, if the model has learnt it, rim [height, width]."""
 
 
 def _predicted(network: HeadwiseNetwork, raster: WorkingRaster, tile_px: int | None) -> Maps:
@@ -91,6 +91,7 @@ def _predicted(network: HeadwiseNetwork, raster: WorkingRaster, tile_px: int | N
     probabilities = np.empty((network.classes, *raster.size), dtype=np.float32)
     confidence = np.empty(raster.size, dtype=np.float32)
     heads = np.empty(raster.size, dtype=np.uint8)
+    rim = None if network.rim is None else np.empty(raster.size, dtype=np.bool_)
     for tile in network.tiles(raster.size, tile_px):
         given = network.read(raster, tile)
         if given.part.gaps:
@@ -99,7 +100,9 @@ def _predicted(network: HeadwiseNetwork, raster: WorkingRaster, tile_px: int | N
         place = slice(*tile.rows), slice(*tile.columns)
         probabilities[:, *place], confidence[place] = found.probabilities, found.confidence
         heads[place] = found.heads + np.uint8(network.only_head or 0)
-    return probabilities, confidence, heads
+        if rim is not None:
+            rim[place] = found.rim
+    return probabilities, confidence, heads, rim
 
 
 @contextmanager
@@ -126,13 +129,23 @@ def _glass(source: Image) -> NDArray[np.bool_] | None:
 
 
 def _own_pixels(
-    probabilities: NDArray[np.float32], confidence: NDArray[np.float32], heads: NDArray[np.uint8], size: tuple[int, int]
+    probabilities: NDArray[np.float32],
+    confidence: NDArray[np.float32],
+    heads: NDArray[np.uint8],
+    rim: NDArray[np.bool_] | None,
+    size: tuple[int, int],
 ) -> Maps:
-    """From the working raster back to the image's pixels: bilinear, the heads by the nearest."""
+    """From the working raster back to the image's pixels: bilinear, heads and rim by the nearest."""
     floats = torch.from_numpy(np.concatenate([probabilities, confidence[None]]))
     resized: NDArray[np.float32] = resize(floats[None], *size, antialias=True)[0].numpy()
+    return resized[:-1], resized[-1], _nearest(heads, size), None if rim is None else _nearest(rim, size)
+
+
+def _nearest(plane: NDArray[Any], size: tuple[int, ...]) -> NDArray[Any]:
+    """A plane in so many rows and columns, each pixel that of the nearest."""
     rows, columns = (
         np.minimum((np.arange(new) + 0.5) * old / new, old - 1).astype(np.int64)
-        for new, old in zip(size, heads.shape, strict=True)
+        for new, old in zip(size, plane.shape, strict=True)
     )
-    return resized[:-1], resized[-1], heads[np.ix_(rows, columns)]
+    nearest: NDArray[Any] = plane[np.ix_(rows, columns)]
+    return nearest

@@ -17,6 +17,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
 from seunet.layers.hooks import hooked
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
+from seunet.maths.rim import without_rim
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import TrainedModel, load_shared, weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
@@ -48,6 +49,8 @@ class Prediction:
     """[height, width]: the most confident head, the finest of equals."""
     confidence: NDArray[np.float32]
     """[height, width]: p_max − p_second of that head."""
+    rim: NDArray[np.bool_] | None = None
+    """[height, width]: where the rim between objects is likelier than their inside, for models that learnt it."""
 
 
 class TileInput(NamedTuple):
@@ -84,7 +87,8 @@ class HeadwiseNetwork:
         self.device = torch.device(device)
         # Streaming is written for the CPU and fuses steps: hooks see what they expect in a plain forward alone.
         self._streams = self.device.type == "cpu" and not hooked(*model.modules())
-        self.name, self.classes, self.fusion = model.name, model.classes, fusion
+        self.name, self.classes, self.rim, self.fusion = model.name, model.told_classes, model.rim, fusion
+        self._outputs = model.classes
         self.overlap_px, self.only_head = overlap_px, only_head
         headwise = isinstance(model, SEUNet) and model.heads > 1
         wanted = range(model.heads) if only_head is None else [only_head]
@@ -95,7 +99,7 @@ class HeadwiseNetwork:
         self.sigmas_px = _sigmas_by_head(model, None if only_head is None else [only_head])
         self._factor = model.factor
         channels = model.config.widths[0] // (model.heads if headwise else 1)
-        fitting = default_tile(self.heads * self.classes, channels, max(self.reach_px))
+        fitting = default_tile(self.heads * self._outputs, channels, max(self.reach_px))
         self.default_tile = fitting if self._streams else WHOLE_TILE
 
     def identity(self) -> dict[str, Any]:
@@ -161,7 +165,7 @@ class HeadwiseNetwork:
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
         rows, columns = core
         with torch.inference_mode():
-            found = torch.from_numpy(own_pages((self.heads, self.classes, rows.length, columns.length), np.float32))
+            found = torch.from_numpy(own_pages((self.heads, self._outputs, rows.length, columns.length), np.float32))
             done = 0
             for number, part in enumerate(self._parts):
                 seen = self._seen(number, core, size)
@@ -187,20 +191,26 @@ class HeadwiseNetwork:
 
     def _together(self, found: Tensor) -> Prediction:
         """Fused a few rows at a time: the steps between take several times the memory of the result."""
-        classes, height, width = found.shape[1:]
-        probabilities = torch.from_numpy(own_pages((classes, height, width), np.float32))
+        height, width = found.shape[2:]
+        probabilities = torch.from_numpy(own_pages((self.classes, height, width), np.float32))
         labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
         certainty = torch.empty(height, width)
+        rim = None if self.rim is None else torch.empty(height, width, dtype=torch.bool)
         for start in range(0, height, PIECE_ROWS // 4):
             rows = slice(start, start + PIECE_ROWS // 4)
             part = found[None, :, :, rows]
+            if rim is not None and self.rim is not None:
+                apart = fuse(part, self.fusion)[0]
+                rim[rows] = apart[self.rim] > apart[self.rim - 1]
+                part = without_rim(part, self.rim)
             fused = fuse(part, self.fusion)[0]
             probabilities[:, rows] = fused
             labels[rows] = first_largest(fused, dim=0)
             sure = confidence(part)[0]
             heads[rows] = first_largest(sure, dim=0)
             certainty[rows] = sure.amax(0)
-        return Prediction(labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy())
+        said = labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy()
+        return Prediction(*said, None if rim is None else rim.numpy())
 
 
 def predictor_for(

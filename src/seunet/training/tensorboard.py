@@ -118,9 +118,7 @@ def prediction_picture(model: ScaleUNet, windows: WindowDataset | JoinedWindows)
     with torch.inference_mode():
         for index in np.linspace(0, len(windows) - 1, min(PICTURES, len(windows))).astype(int):
             image, mask, *_ = windows[int(index)]
-            heads = without_rim(
-                model(image[None].to(device)).softmax(2), None if model.card is None else model.card.rim
-            )
+            heads = without_rim(model(image[None].to(device)).softmax(2), model.rim)
             predicted = fuse(heads, "p_ens")[0].argmax(0).cpu()
             rgb = (image.permute(1, 2, 0) * 255).round().byte()
             parts = [rgb, _shades(mask, model.classes), _shades(predicted, model.classes)]

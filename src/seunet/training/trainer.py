@@ -45,8 +45,7 @@ class LossOf(nn.Module):
         self.model, self.recipe = model, recipe
         weights = None if recipe.class_weights is None else torch.tensor(recipe.class_weights)
         self.register_buffer("class_weights", weights, persistent=False)
-        rim = None if model.card is None else model.card.rim
-        shares = None if rim is None else torch.tensor(undecided_shares(model.classes, rim))
+        shares = None if model.rim is None else torch.tensor(undecided_shares(model.classes, model.rim))
         self.register_buffer("undecided", shares, persistent=False)
 
     def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:

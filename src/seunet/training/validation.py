@@ -38,15 +38,13 @@ def validation_counts(
     Each process takes every size-th window; counts are added, so the result does not depend on how many there are.
     """
     mine = Subset(windows, range(processes.rank, min(len(windows), at_most or len(windows)), processes.size))
-    rim = None if model.card is None else model.card.rim
-    classes = model.classes - (rim is not None)
-    counts = torch.zeros(model.heads + len(FUSIONS), classes, classes, dtype=torch.int64)
+    counts = torch.zeros(model.heads + len(FUSIONS), model.told_classes, model.told_classes, dtype=torch.int64)
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
             for images, masks, *_ in DataLoader(mine, batch, collate_fn=collate, generator=torch.Generator()):
-                probabilities = without_rim(model(images.to(processes.device)).softmax(2), rim)
+                probabilities = without_rim(model(images.to(processes.device)).softmax(2), model.rim)
                 counts += _counts(probabilities, masks.to(processes.device)).cpu()
     finally:
         model.train(was_training)

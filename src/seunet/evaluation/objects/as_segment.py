@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from seunet.images.image import ArrayImage, Mpp, RgbArray
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import Object, objects
-from seunet.results.label_plane import Plane
-from seunet.segmentation.label_image import LabelSettings, label_image
+from seunet.segmentation.label_image import LabelSettings, label_image, planes_of
 from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import Choices, ScaleChoice
 from seunet.segmentation.scale_choice import KnownScale, known_scale, plan_for
@@ -52,8 +51,8 @@ def found_objects(
     )
     with TemporaryDirectory() as scratch:
         labelled = label_image(image, network, plan, Path(scratch), settings)
-        with Plane(labelled.labels, *labelled.size) as labels:
-            found = objects(labels, frame, split=USUAL.split, min_area_px=USUAL.min_area_px)
+        with planes_of(labelled) as (labels, rim):
+            found = objects(labels, frame, split=USUAL.split, min_area_px=USUAL.min_area_px, rim=rim)
             working = numbered(found, labelled.size)
     return Found(in_image_pixels(working, rgb.shape[:2], plan.downsample), known, plan.relative_scale)
 
