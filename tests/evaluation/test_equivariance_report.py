@@ -19,28 +19,13 @@ from seunet.evaluation.equivariance_report import (
     matched_heads,
     measure_equivariance,
 )
-from seunet.evaluation.figures.equivariance import errors_figure
+from seunet.evaluation.figures.filters import errors_figure
 from seunet.evaluation.run import open_windows
 from seunet.maths import rescale
 from seunet.models import ScaleUNet
-from tests.support.prepared import prepared_nuclei, saved_model
+from tests.support.prepared import saved_model
 
 SETTINGS = EquivarianceSettings(scales=(0.5, 2.0))
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("equivariance")
-
-
-@pytest.fixture(scope="module")
-def data(root: Path) -> Path:
-    return prepared_nuclei(root)
-
-
-@pytest.fixture(scope="module")
-def model(root: Path) -> ScaleUNet:
-    return saved_model(root / "model")
 
 
 @pytest.fixture(scope="module")

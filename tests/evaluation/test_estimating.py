@@ -19,20 +19,10 @@ from seunet.models import HeadCalibration, ModelCard, ScaleUNet
 from seunet.scale import estimate_scale
 from support.images import band_limited
 from support.made_tissue import made_tissue
-from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
+from tests.support.prepared import prepared_tissue, saved_model
 from tests.support.scale_estimators import saying, trusting_estimator
 
 CARD = ModelCard(mpp=0.25, scaled_filters_range=(0.8, 1.25))
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("estimating")
-
-
-@pytest.fixture(scope="module")
-def data(root: Path) -> Path:
-    return prepared_nuclei(root)
 
 
 @pytest.fixture

@@ -23,24 +23,9 @@ from seunet.evaluation.test_scales import TEST_SCALES, check_scales, parsed_scal
 from seunet.maths import headline_iou
 from seunet.models import ScaleUNet, weights_sha256
 from tests.support.old_words import in_old_words
-from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
+from tests.support.prepared import prepared_tissue, saved_model
 
 SETTINGS = EvaluationSettings(scales=(0.5, 1.0, 1.5), ways=("blind", "scaled_filters", "resampled"))
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("evaluate")
-
-
-@pytest.fixture(scope="module")
-def data(root: Path) -> Path:
-    return prepared_nuclei(root)
-
-
-@pytest.fixture(scope="module")
-def model(root: Path) -> ScaleUNet:
-    return saved_model(root / "model")
 
 
 @pytest.fixture(scope="module")

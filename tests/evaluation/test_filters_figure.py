@@ -18,8 +18,8 @@ from seunet.evaluation.figures.filters import (
     filters_figure,
     on_common_grid,
     percent_label,
-    save_png,
 )
+from seunet.evaluation.figures.style import write_png
 from seunet.evaluation.filter_study import (
     APPENDIX_SCALES,
     FilterStudy,
@@ -170,8 +170,8 @@ def test_the_picture_is_a_png_of_the_stated_size_and_no_text_leaves_it(
     smooth_study: FilterStudy, tmp_path: Path
 ) -> None:
     figure = filters_figure(smooth_study)
-    save_png(figure, tmp_path / "picture.part")
-    with Image.open(tmp_path / "picture.part") as picture:
+    write_png(figure, tmp_path / "picture.png")
+    with Image.open(tmp_path / "picture.png") as picture:
         picture.load()
         assert (picture.format, picture.size) == ("PNG", (WIDTH_PX, HEIGHT_PX))
     box = figure.get_tightbbox()

@@ -93,8 +93,8 @@ def test_what_cannot_be_opened_is_one_line(process: ReadingProcess, tmp_path: Pa
 def test_a_corrupt_tile_costs_its_region(process: ReadingProcess, tmp_path: Path) -> None:
     levels = halves(RGB, 1)
     path = write(tmp_path / "a.svs", spoil_tile(aperio_bytes(levels, "aperio_jp2000_rgb"), 0, 4))
-    pid = process.pid
     with closing(open_guarded(path, process=process)) as image:
+        pid = process.pid
         with pytest.raises(RegionError, match=r"^a.svs: level 0, 20×20 px at \(70, 70\) cannot be read"):
             image.read(0, 70, 70, 20, 20)
         assert image.read(0, 0, 0, 60, 60).std() > 0

@@ -42,7 +42,7 @@ def equivariance(
     Example: seunet equivariance runs/nuclei/model prepared/monuseg -o out/nuclei
     """
     from seunet.evaluation.equivariance_report import VARIANTS, EquivarianceSettings, markdown, measure_equivariance
-    from seunet.evaluation.figures.equivariance import errors_figure
+    from seunet.evaluation.figures.filters import errors_figure
     from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.test_scales import parsed_scales
     from seunet.models.files import load

@@ -119,13 +119,14 @@ def filters(out: Path = OUT) -> None:
 
     import torch
 
-    from seunet.evaluation.figures.filters import HEIGHT_PX, WIDTH_PX, filters_figure, save_png
+    from seunet.evaluation.figures.filters import HEIGHT_PX, WIDTH_PX, filters_figure
+    from seunet.evaluation.figures.style import DPI
     from seunet.evaluation.filter_study import explanation, filter_study
     from seunet.storage.atomic import atomic_path
 
     # Opened before the work, so that a place that cannot be written is reported at once.
     with atomic_path(out) as part:
         study = filter_study(torch.from_numpy(image))
-        save_png(filters_figure(study), part)
+        filters_figure(study).savefig(part, format="png", dpi=DPI)
     print(f"{out}  ({WIDTH_PX}×{HEIGHT_PX} px)")
     print(explanation(study))

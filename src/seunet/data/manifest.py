@@ -100,6 +100,10 @@ class Manifest(_Frozen):
     images: tuple[ImageEntry, ...]
     windows: WindowTable
 
+    def files(self) -> set[str]:
+        """The paths of all files of the set."""
+        return {file.path for image in self.images for file in (image.image, image.mask, image.instances) if file}
+
     def window_counts(self) -> dict[str, int]:
         """Windows by split."""
         counts: Counter[str] = Counter(self.images[row[0]].split for row in self.windows.rows)

@@ -155,12 +155,7 @@ def _pixel_leaks(twins: dict[str, list[ImageEntry]]) -> Iterator[Finding]:
 
 def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Files that the manifest does not list, and what an interrupted run left."""
-    listed = {
-        file.path
-        for entry in manifest.images
-        for file in (entry.image, entry.mask, entry.instances)
-        if file is not None
-    }
+    listed = manifest.files()
     for name in FOLDERS:
         for path in sorted((folder / name).glob("*")):
             if f"{name}/{path.name}" not in listed:

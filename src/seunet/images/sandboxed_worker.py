@@ -18,8 +18,7 @@ from seunet.images.facts import describe
 from seunet.images.image import Image
 from seunet.images.open import open_image
 from seunet.memory import keep_freed_memory
-from seunet.storage.sandbox import SharedBytes
-from seunet.storage.sandbox_child import confine, serve
+from seunet.storage.sandbox import SharedBytes, confine, serve
 
 GRACE_SECONDS = 5
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d
+from torch.nn.functional import avg_pool2d, pad
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels.dispatch import (
@@ -81,6 +81,11 @@ class ScaleNorm2d(nn.Module):
         return pair.view(2, -1, self.channels).expand(2, self.scales, self.channels)
 
 
+LEAST_PRODUCT: Final = (8, 1024)
+"""A matrix product gets a multiple of so many rows and at least so many columns where its rounding must not depend on
+its size: libraries compute smaller ones by another routine."""
+
+
 class SharedPointwise(nn.Module):
     """A 1×1 convolution that all scales share: [B, γ, C_in, H, W] → [B, γ, C_out, H, W]."""
 
@@ -97,6 +102,20 @@ class SharedPointwise(nn.Module):
         pixels = features.flatten(0, 1).flatten(2)
         mixed = torch.baddbmm(bias[None, :, None], weight.expand(pixels.shape[0], -1, -1), pixels)  # type: ignore[index]
         return mixed.view(*features.shape[:2], -1, *features.shape[3:])
+
+    def tile_invariant(self, features: Tensor) -> Tensor:
+        """The same, with a result for a pixel that does not depend on where it lies, nor on how many there are.
+
+        A slide cut into other tiles would otherwise differ in the last bit, and sometimes in a label.
+        """
+        outputs, (rows, columns) = self.convolution.out_channels, LEAST_PRODUCT
+        weight = pad(self.convolution.weight.flatten(1), (0, 0, 0, -outputs % rows))
+        bias = pad(self.convolution.bias, (0, -outputs % rows))  # type: ignore[arg-type]
+        pixels = features.flatten(0, 1).flatten(2)
+        count = pixels.shape[2]
+        wide = pad(pixels, (0, max(0, columns - count)))
+        mixed = torch.baddbmm(bias[None, :, None], weight.expand(len(wide), -1, -1), wide)
+        return mixed[:, :outputs, :count].reshape(*features.shape[:2], outputs, *features.shape[3:])
 
 
 POOLINGS: Final = ("average", "max", "none")

@@ -28,7 +28,7 @@ from seunet.results.label_plane import Plane
 from seunet.results.ome_zarr import as_byte
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
-from seunet.segmentation.tile_pixels import Gap, WorkingRaster
+from seunet.segmentation.tile_pixels import Gap, WorkingRaster, gaps_within
 from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, TileInput
 from seunet.segmentation.tiling import Tile, cut_to
 from seunet.storage.ledger import Ledger
@@ -255,7 +255,7 @@ class _Run:
         return work
 
     def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
-        mine = _inside(gaps, tile)
+        mine = gaps_within(gaps, tile.rows, tile.columns)
         unread = _unread(tile, mine)
         analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
         blocks = self._blocks(prediction, analysed, unread)
@@ -287,19 +287,6 @@ class _Run:
         for name, block in blocks.items():
             block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
-
-
-def _inside(gaps: tuple[Gap, ...], tile: Tile) -> tuple[Gap, ...]:
-    """What of the gaps lies in the tile itself, not in its surroundings."""
-    found = []
-    for gap in gaps:
-        rows, columns = (
-            Span(max(a.start, b.start), min(a.stop, b.stop))
-            for a, b in ((gap.rows, tile.rows), (gap.columns, tile.columns))
-        )
-        if rows.length > 0 and columns.length > 0:
-            found.append(Gap(rows, columns, gap.reason))
-    return tuple(found)
 
 
 def _unread(tile: Tile, gaps: tuple[Gap, ...]) -> NDArray[np.bool_]:

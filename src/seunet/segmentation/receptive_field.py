@@ -25,6 +25,11 @@ class Span(NamedTuple):
     def length(self) -> int:
         return self.stop - self.start
 
+    def common(self, other: Span) -> Span:
+        """The pixels of both; of length 0 where there are none."""
+        start = max(self.start, other.start)
+        return Span(start, max(start, min(self.stop, other.stop)))
+
     def within(self, outer: Span) -> slice:
         """Where this part lies in an array that holds `outer`."""
         if not outer.start <= self.start <= self.stop <= outer.stop:

@@ -29,7 +29,6 @@ from seunet.segmentation.receptive_field import (
     seen_by_pooling,
     seen_by_upsampling,
 )
-from seunet.segmentation.tile_invariant import mixed_channels
 
 PIECE_ROWS: Final = 128
 """Rows of a map that are computed at a time, at most."""
@@ -166,7 +165,7 @@ class JoinedRows(Rows):
     def compute(self, span: Span) -> tuple[Span, Tensor]:
         small, made = self._seen(span)
         # First the coarse rows: they make the pooling hand over the fine ones.
-        rising = mixed_channels(self._reducer, self._rising.rows(small)[1])
+        rising = self._reducer.tile_invariant(self._rising.rows(small)[1])
         joined = join_upsampled(self._skipped.rows(made)[1], rising)
         return made, joined[..., self.columns.within(self._skipped.columns)]
 
@@ -266,5 +265,5 @@ def predict_block(
         _, seen = features.rows(piece)
         if model.projection is not None:
             seen = model.projection(seen)
-        out[..., piece.within(rows), :] = softmax_in_order(mixed_channels(model.head, seen), dim=2)[0]
+        out[..., piece.within(rows), :] = softmax_in_order(model.head.tile_invariant(seen), dim=2)[0]
         features.forget(piece.stop)

@@ -6,6 +6,7 @@ Resampling goes by a grid that is fixed for the whole image: a part has the pixe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -106,8 +107,7 @@ class WorkingRaster:
                 pixels[band.within(held[0])], missing = self._cell_by_cell(band, held[1])
                 gaps += missing
         wanted = pixels[rows.within(held[0]), columns.within(held[1])]
-        within = (Gap(_common(gap.rows, rows), _common(gap.columns, columns), gap.reason) for gap in gaps)
-        return RasterPart(wanted, tuple(gap for gap in within if gap.rows.length > 0 and gap.columns.length > 0))
+        return RasterPart(wanted, gaps_within(gaps, rows, columns))
 
     def _cell_by_cell(self, rows: Span, columns: Span) -> tuple[RgbArray, list[Gap]]:
         pixels = np.full((rows.length, columns.length, 3), 255, dtype=np.uint8)
@@ -122,6 +122,12 @@ class WorkingRaster:
 
     def _cell(self, rows: Span, columns: Span) -> RgbArray:
         return self._image.read(self._plan.level, columns.start, rows.start, columns.length, rows.length)
+
+
+def gaps_within(gaps: Iterable[Gap], rows: Span, columns: Span) -> tuple[Gap, ...]:
+    """What of the gaps lies in these rows and columns."""
+    cut = (Gap(gap.rows.common(rows), gap.columns.common(columns), gap.reason) for gap in gaps)
+    return tuple(gap for gap in cut if gap.rows.length and gap.columns.length)
 
 
 def _in_cells(span: Span, length: int) -> Span:
@@ -139,11 +145,6 @@ def _bands(span: Span) -> list[Span]:
     cuts = range(span.start // READ_PX * READ_PX + READ_PX, span.stop, READ_PX)
     edges = [span.start, *cuts, span.stop]
     return [Span(start, stop) for start, stop in pairwise(edges)]
-
-
-def _common(one: Span, other: Span) -> Span:
-    start = max(one.start, other.start)
-    return Span(start, max(start, min(one.stop, other.stop)))
 
 
 class Taps(NamedTuple):

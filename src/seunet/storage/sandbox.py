@@ -10,17 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from typing import IO, Any, cast
+from collections.abc import Callable, Sequence
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError, ResourceError, SeunetError
+from seunet.memory import peak_bytes
+from seunet.system import cap_memory
 
 
 class Child:
-    """`python -m MODULE LIMIT_BYTES PARENT ARGUMENTS…`, which answers requests (sandbox_child.py is its side of it)."""
+    """`python -m MODULE LIMIT_BYTES PARENT ARGUMENTS…`, which answers requests (by `confine` and `serve`)."""
 
     def __init__(self, module: str, limit_bytes: int, arguments: Sequence[str] = (), files: Sequence[int] = ()) -> None:
         """`files`: file descriptors that it inherits under the same numbers."""
@@ -86,6 +88,23 @@ class Child:
             for pipe in (self._process.stdin, self._process.stdout, self._log):
                 if pipe is not None:
                     pipe.close()
+
+
+def confine(limit_bytes: int) -> BinaryIO:
+    """In the child: cap our own memory and keep the reply pipe, which is returned, to ourselves."""
+    cap_memory(limit_bytes)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a C library prints goes to the error log, not between two replies
+    return replies
+
+
+def serve(replies: BinaryIO, answer: Callable[[bytes], dict[str, Any]]) -> None:
+    """In the child: answer until the parent closes the pipe."""
+    for line in sys.stdin.buffer:
+        reply = answer(line)
+        reply["peak_bytes"] = peak_bytes()
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
 
 
 def new_shared_file() -> int:

@@ -83,7 +83,7 @@ def finished_before(dest: Path, job: Job, mark: str) -> dict[str, Any] | None:
 
 def finish(dest: Path, manifest: Manifest) -> None:
     """The manifest is written: forget records, files no longer in the set, and halves left by kills."""
-    for path in sorted(_recorded(dest) - _listed(manifest)):
+    for path in sorted(_recorded(dest) - manifest.files()):
         _inside(dest, path).unlink(missing_ok=True)
     sweep_set(dest)
     shutil.rmtree(dest / WORK, ignore_errors=True)
@@ -98,7 +98,7 @@ def _clear(dest: Path) -> None:
     """Remove what an earlier run wrote, and nothing else: other people's files stay."""
     paths = _recorded(dest)
     with suppress(InputError):
-        paths |= _listed(read_manifest(dest))
+        paths |= read_manifest(dest).files()
     with overwriting(dest):
         for path in sorted(paths):
             _inside(dest, path).unlink(missing_ok=True)
@@ -106,11 +106,6 @@ def _clear(dest: Path) -> None:
         for folder in (WORK, PIXELS):
             if (dest / folder).is_dir():
                 shutil.rmtree(dest / folder)
-
-
-def _listed(manifest: Manifest) -> set[str]:
-    """The files of a set."""
-    return {file.path for image in manifest.images for file in (image.image, image.mask, image.instances) if file}
 
 
 def _recorded(dest: Path) -> set[str]:

@@ -14,7 +14,7 @@ import sys
 
 from seunet.data.prepare.one_image import prepare_image
 from seunet.errors import SeunetError
-from seunet.storage.sandbox_child import confine, serve
+from seunet.storage.sandbox import confine, serve
 
 
 def answer(line: bytes) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""One picture of a `FilterStudy`: the filters of the paper's Appendix B above the error matrices of Appendix C.
+"""The filters of the paper's Appendix B, and the error matrices of Appendix C: of a filter, and of a whole network.
 
 matplotlib is imported inside the functions and used without pyplot: importing this file loads no plotting library, and
 drawing touches no global state.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seunet.evaluation.figures.style import DPI, QUIET, hide_frame, hide_spines, new_figure
+from seunet.evaluation.figures.style import QUIET, hide_frame, hide_spines, new_figure
 from seunet.evaluation.filter_study import FilterStudy, ScaleMatch
 
 if TYPE_CHECKING:
@@ -31,6 +30,9 @@ _TOP_ROWS: Final = 0.8
 _LIMITS_PERCENT: Final = (0.01, 30.0)
 _RED: Final = "#d62728"
 
+SHOWN_SCALES: Final = (0.25, 0.5, 0.5 * 2**0.5, 0.5 * 2**0.75, 2**0.25, 2**0.5, 2.0, 4.0)
+_REPORT_LIMITS_PERCENT: Final = (1.0, 300.0)
+
 
 def filters_figure(study: FilterStudy) -> Figure:
     """Filters and image in the top row, one γ×γ matrix for each s below."""
@@ -42,9 +44,17 @@ def filters_figure(study: FilterStudy) -> Figure:
     return figure
 
 
-def save_png(figure: Figure, part: Path) -> None:
-    """Save `figure` to `part`, the temporary name that `atomic_path` gives, whatever its suffix."""
-    figure.savefig(part, format="png", dpi=DPI)
+def errors_figure(document: dict[str, Any], variant: str, scales: Sequence[float] = SHOWN_SCALES) -> Figure:
+    """The γ×γ matrices of an equivariance report at up to eight scales; the first ones where it has none of these."""
+    wanted = [row for row in document["errors"] if any(abs(row["scale"] / scale - 1) < 1e-6 for scale in scales)]
+    rows = wanted or document["errors"][:8]
+    sigmas = tuple(document["sigmas"])
+    matches = [ScaleMatch(row["scale"], sigmas, torch.tensor(row[variant]["matrix"])) for row in rows]
+    lines = -(-len(matches) // 4)
+    figure = new_figure(1920, 560 * lines + 240)
+    what = f"of {document['model']['name']}'s logits on {document['data']['windows']} windows"
+    draw_matches(figure, matches, lines, what, _REPORT_LIMITS_PERCENT)
+    return figure
 
 
 def on_common_grid(filters: tuple[Tensor, ...]) -> Tensor:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from seunet.evaluation.equivariance_report import VARIANTS
 from seunet.evaluation.figures.curves import Curve, curves_figure, main_row, row_of
-from seunet.evaluation.figures.equivariance import errors_figure
+from seunet.evaluation.figures.filters import errors_figure
 from seunet.evaluation.figures.sigmas import sigmas_figure
 from seunet.evaluation.figures.style import COLORS
 from seunet.evaluation.figures.training import course, training_curves, training_figure

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from seunet.errors import InputError
-from seunet.storage.sandbox_child import confine, serve
+from seunet.storage.sandbox import confine, serve
 from seunet.viewer.objects.loops import CELL_PX, box_and_center, cut_into_cells, parse_rings, pieces_of_cells
 
 BATCH_BYTES: Final = 8 << 20
