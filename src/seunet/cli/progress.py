@@ -58,7 +58,8 @@ class _TimedLines:
         self._text, self._printed = text, now
         fresh = done - self._first
         left = f"  {duration((now - self._start) / fresh * (total - done))} left" if fresh else ""
-        print(f"[{done / total:4.0%}] {text}{left}", file=sys.stderr)
+        share = f"{done / total:4.0%}" if self._every_text else f"{done}/{total}"
+        print(f"[{share}] {text}{left}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from seunet.errors import InputError
-from seunet.images.image import RgbArray
-from seunet.images.sandboxed import GuardedImage, open_guarded
+from seunet.images.image import Image, RgbArray
+from seunet.images.sandboxed import open_guarded
 
 MAX_OPEN: Final = 4
 READ_SECONDS: Final = 20.0
@@ -21,11 +21,11 @@ class Readers:
 
     def __init__(self, limit: int = MAX_OPEN) -> None:
         self._limit = limit
-        self._open: OrderedDict[Path, GuardedImage] = OrderedDict()
+        self._open: OrderedDict[Path, Image] = OrderedDict()
         self._faults: dict[Path, str] = {}
         self._lock = threading.RLock()
 
-    def image(self, path: Path) -> GuardedImage:
+    def image(self, path: Path) -> Image:
         """The open image; an InputError, the same each time and at once, if it cannot be opened."""
         with self._lock:
             if path in self._faults:
