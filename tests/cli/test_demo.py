@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
-from seunet.cli.demo import PAGE, tissue_image
-from seunet.errors import InputError
-from seunet.evaluation import at_scales
-from seunet.models import load
+from seunet.cli.demo import PAGE
+from seunet.evaluation import Shown, agreement
 
 
 def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -27,21 +27,32 @@ def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_writes_one_page_with_the_counts_of_three_magnifications(tmp_path: Path, disc_model: Path) -> None:
-    done = seunet("demo", "-o", "shown", "-m", str(disc_model), folder=tmp_path)
+def test_the_demo_segments_its_image_at_four_sizes_told_nothing_and_shows_them_on_one_page(tmp_path: Path) -> None:
+    done = seunet("demo", "-o", "shown", "--no-progress", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0].split() == ["0.5", "×", "1", "×", "2", "×"]
-    assert lines[1].split("  ")[-1] == "1024 × 1024"
-    counts = [int(count) for count in lines[2].split()[1:]]
-    assert lines[-1] == f"shown/{PAGE}"
+    rows = {line[:23].strip(): line[23:].split() for line in done.stdout.splitlines()[1:8]}
+    assert done.stdout.splitlines()[0].split() == ["0.25", "×", "0.5", "×", "1", "×", "2", "×"]
+    assert rows["pixels"][:3] == ["275", "×", "275"]
+    true, estimated = (np.array(rows[f"µm per pixel, {which}"], dtype=float) for which in ("true", "estimated"))
+    assert true == pytest.approx([0.908, 0.454, 0.227, 0.1135], abs=1e-3)
+    assert np.abs(np.log(estimated / true)).max() < np.log(1.25)
+    assert done.stdout.endswith(f"shown/{PAGE}\nTo look around in it: seunet view shown\n")
     html = (tmp_path / "shown" / PAGE).read_text()
-    assert html.count('src="data:image/png;base64,') == 3
-    for count, scale in zip(counts, ("0.5", "1", "2"), strict=True):
-        assert f"{scale} ×: {count} objects" in html
-    found = at_scales(tissue_image(), load(disc_model), (1.0,))[0]
-    assert found.objects == counts[1]
-    assert sum(found.heads) == pytest.approx(1)
+    assert html.count('src="data:image/png;base64,') == 1
+    assert rows["objects"][2] in html
+    for name, count in zip(("quarter", "half", "whole", "double"), rows["objects"], strict=True):
+        features = json.loads((tmp_path / "shown" / name / "objects.geojson").read_text())["features"]
+        assert len(features) == int(count)
+
+
+def test_agreement_is_the_iou_on_the_pixels_of_the_image_as_it_is() -> None:
+    whole = np.zeros((4, 4), dtype=bool)
+    whole[:2] = True
+    half = np.array([[True, False], [False, False]])
+    pixels = np.zeros((4, 4, 3), dtype=np.uint8)
+    first, second = (Shown(1.0, 0.25, pixels, found, 1, None, 0.0) for found in (half, whole))
+    assert agreement(first, second) == 0.5
+    assert agreement(second, second) == 1
 
 
 def test_the_filters_are_drawn_and_explained(tmp_path: Path) -> None:
@@ -71,13 +82,6 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_3(tmp_path: Path
     assert done.stderr == (
         "seunet: taken/below/f.png: cannot be written (Not a directory); free space or choose another place\n"
     )
-
-
-def test_a_missing_scikit_image_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "skimage.data", None)
-    with pytest.raises(InputError) as error:
-        tissue_image()
-    assert str(error.value) == "the demo's image needs scikit-image; pip install 'seunet[demo]'"
 
 
 def test_the_help_has_an_example(tmp_path: Path) -> None:

@@ -1,36 +1,47 @@
-"""One image at several magnifications: what is found in it when none of them is stated."""
+"""One image at several magnifications, none of them stated: what `seunet segment` finds in each, side by side."""
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from seunet.evaluation.figures.style import QUIET, new_figure
+from seunet.evaluation.figures.style import QUIET, hide_frame, new_figure
 from seunet.evaluation.page import Block, Heading, Picture, Table, Text
-from seunet.images.image import ArrayImage, RgbArray
-from seunet.maths.rescaling import rescale
-from seunet.models.unet_skeleton import ScaleUNet
-from seunet.results.find_objects import objects
-from seunet.results.label_plane import ArrayPlane
-from seunet.results.legend import shades
-from seunet.segmentation.found import Segmentation
-from seunet.segmentation.one_file import frame_for
-from seunet.segmentation.segment_array import segment
+from seunet.images.image import RgbArray
+from seunet.images.pillow_codec import decode_codes, encode_png, read_image
+from seunet.images.sandboxed import open_guarded
+from seunet.maths.rescaling import rescale_pixels
+from seunet.results.frame import NOT_ANALYSED
+from seunet.segmentation.inputs import Item
+from seunet.segmentation.one_file import RUN_NAME, segment_file
+from seunet.segmentation.options import Choices
+from seunet.storage.atomic import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCALES: Final = (0.5, 1.0, 2.0)
-OUTLINE: Final = "#00c853"
-PICTURE_PX: Final = (1900, 900)
+SCALES: Final = {"quarter": 0.25, "half": 0.5, "whole": 1.0, "double": 2.0}
+SAMPLE: Final = "OS-1-detail.ome.tif"
+OUTLINE: Final = "#00e05a"
+PICTURE_PX: Final = (2200, 1250)
+DETAIL: Final = (0.36, 0.36, 0.24)
+"""Left, top and side of the part that is shown enlarged, as fractions of the image."""
+
+
+class Sample(NamedTuple):
+    """Pixels and their µm."""
+
+    pixels: RgbArray
+    mpp: float
 
 
 @dataclass(frozen=True)
@@ -38,104 +49,115 @@ class Shown:
     """The image at one magnification and what was found in it."""
 
     scale: float
+    true_mpp: float
     pixels: RgbArray
-    found: Segmentation
+    nuclei: NDArray[np.bool_]
+    """Where something was found."""
     objects: int
-    share: float
-    """Of the area that is not background."""
-    surest: NDArray[np.uint8]
-    """The surest head at each pixel when the model is blind to the scale."""
-    heads: tuple[float, ...]
-    """Of the pixels of objects, the share in which each head was the surest."""
+    estimated_mpp: float | None
     seconds: float
 
-
-def at_scales(
-    image: RgbArray, model: ScaleUNet, scales: Sequence[float] = SCALES, clock: Callable[[], float] = time.monotonic
-) -> list[Shown]:
-    """Segment `image` rescaled by each of `scales`, with no mpp stated."""
-    return [_shown(rescaled(image, scale), scale, model, clock) for scale in scales]
+    @property
+    def share(self) -> float:
+        """Of the area, what was found."""
+        return float(self.nuclei.mean())
 
 
-def rescaled(image: RgbArray, scale: float) -> RgbArray:
-    """The image as another microscope would show it."""
-    planes = torch.from_numpy(image.copy()).permute(2, 0, 1)[None].float()
-    found = rescale(planes, scale, antialias=True)[0].permute(1, 2, 0).round().clamp(0, 255)
-    return found.to(torch.uint8).numpy()
+def sample() -> Sample:
+    """The H&E image of the package."""
+    with as_file(files("seunet") / "samples" / SAMPLE) as path, closing(open_guarded(path)) as image:
+        assert image.mpp is not None, "the sample states its resolution"
+        return Sample(image.read(0, 0, 0, image.bounds.width_px, image.bounds.height_px), image.mpp.mean)
 
 
-def _shown(pixels: RgbArray, scale: float, model: ScaleUNet, clock: Callable[[], float]) -> Shown:
-    started = clock()
-    found = segment(pixels, model)
-    frame = frame_for(ArrayImage(pixels), model, found.plan)
-    # Specks are specks at every magnification: what is left out is as large in the tissue, not in pixels.
-    smallest = max(1, round(10 * scale**2))
-    rim = None if found.rim is None else ArrayPlane(found.rim.astype(np.uint8))
-    count = sum(1 for _ in objects(ArrayPlane(found.labels), frame, min_area_px=smallest, rim=rim))
-    seconds = clock() - started
-    surest = segment(pixels, model, scale="native", fusion="p_ens").heads
-    inside = surest[found.labels != (frame.background or 0)]
-    won = np.bincount(inside, minlength=model.heads) / max(1, inside.size)
-    share = float((found.labels != (frame.background or 0)).mean())
-    return Shown(scale, pixels, found, count, share, surest, tuple(won.tolist()), seconds)
+def at_scales(image: Sample, model: str, out: Path, tell: Callable[[str], None] = lambda name: None) -> list[Shown]:
+    """Write `image` to OUT/images in each size, without a resolution, and segment those files into OUT."""
+    shown = []
+    for name, scale in SCALES.items():
+        tell(name)
+        pixels = rescale_pixels(image.pixels, scale, antialias=True)
+        path = out / "images" / f"{name}.png"
+        write_bytes(path, encode_png(pixels))
+        segment_file(Item(path, None, name), out, Choices(model=model, overwrite=True))
+        shown.append(_shown(pixels, scale, image.mpp / scale, out / name))
+    return shown
 
 
-def page(title: str, source: str, shown: Sequence[Shown], figures: Path) -> list[Block]:
-    """The page of a demonstration; its pictures belong in `figures`."""
+def _shown(pixels: RgbArray, scale: float, true_mpp: float, folder: Path) -> Shown:
+    """Read from the files that everyone gets."""
+    run: dict[str, Any] = json.loads((folder / RUN_NAME).read_text())
+    labels = folder / "labels.tif"
+    codes = decode_codes(read_image(labels), str(labels)).pixels
+    return Shown(
+        scale,
+        true_mpp,
+        pixels,
+        (codes > 0) & (codes != NOT_ANALYSED),
+        sum(run["results"]["objects"].values()),
+        (run["scale"]["estimate"] or {}).get("mpp"),
+        run["clock"]["seconds"],
+    )
+
+
+def agreement(one: Shown, whole: Shown) -> float:
+    """IoU of what was found with what was found in the image as it is, on the pixels of that."""
+    rows, columns = (
+        (np.arange(new) * old // new).astype(np.int64)
+        for new, old in zip(whole.nuclei.shape, one.nuclei.shape, strict=True)
+    )
+    found = one.nuclei[np.ix_(rows, columns)]
+    union = int((found | whole.nuclei).sum())
+    return float((found & whole.nuclei).sum() / union) if union else 1.0
+
+
+def page(title: str, source: str, after: str, shown: Sequence[Shown], figures: Path) -> list[Block]:
+    """The page of a demonstration; its picture belongs in `figures`."""
+    caption = "Above the whole image, below a part of it enlarged, at each size; outlines as found, told nothing."
     return [
         Heading(title, 1),
         Text(source),
+        Picture(figures / "sizes.png", caption, partial(figure, shown)),
         counts_table(shown),
-        *(block for one in shown for block in _blocks(one, figures)),
+        Text(after),
     ]
 
 
 def counts_table(shown: Sequence[Shown]) -> Table:
     """The magnifications side by side."""
+    whole = next(one for one in shown if one.scale == 1)
     rows = [
         ["pixels", *(f"{one.pixels.shape[1]} × {one.pixels.shape[0]}" for one in shown)],
         ["objects", *(str(one.objects) for one in shown)],
-        ["area that is not background", *(f"{100 * one.share:.1f} %" for one in shown)],
-        ["µm per pixel, from the pixels", *(_resolution(one) for one in shown)],
-        ["surest head in the objects", *(_most(one) for one in shown)],
+        ["area of objects", *(f"{100 * one.share:.1f} %" for one in shown)],
+        ["IoU with 1 ×", *(f"{100 * agreement(one, whole):.1f} %" for one in shown)],
+        ["µm per pixel, estimated", *(_resolution(one.estimated_mpp) for one in shown)],
+        ["µm per pixel, true", *(_resolution(one.true_mpp) for one in shown)],
         ["time", *(f"{one.seconds:.1f} s" for one in shown)],
     ]
     return Table(["", *(f"{one.scale:g} ×" for one in shown)], rows)
 
 
-def _resolution(one: Shown) -> str:
-    mpp = one.found.estimated_mpp
-    return "unknown" if mpp is None else f"{mpp:.2g}"
+def _resolution(mpp: float | None) -> str:
+    return "unknown" if mpp is None else f"{mpp:.3f}"
 
 
-def _most(one: Shown) -> str:
-    best = int(np.argmax(one.heads))
-    return f"{best + 1} ({100 * one.heads[best]:.0f} %)"
-
-
-def _blocks(one: Shown, figures: Path) -> list[Block]:
-    caption = (
-        f"{one.scale:g} ×: {one.objects} objects. Right: the surest head with pixels and filters as they are, from "
-        "fine (1) to coarse (5), and its share of the objects."
-    )
-    draw = partial(figure, one)
-    return [Heading(f"{one.scale:g} ×"), Picture(figures / f"scale-{one.scale:g}.png", caption, draw)]
-
-
-def figure(one: Shown) -> Figure:
-    """The outlines on the image, and the head that was the surest at every pixel."""
+def figure(shown: Sequence[Shown]) -> Figure:
+    """A column per size: the whole image, and a part of it."""
     drawn = new_figure(*PICTURE_PX)
-    left, right = drawn.subplots(1, 2)
-    left.imshow(one.pixels)
-    if one.found.labels.any():
-        # Drawn on the paper, not in the pixels: lines of one width at every magnification.
-        left.contour(one.found.labels > 0, levels=[0.5], colors=[OUTLINE], linewidths=0.7)
-    left.set_title(f"{one.objects} objects", color=QUIET)
-    colors = (255 * np.array(shades(len(one.heads)))[:, :3]).astype(np.uint8)
-    right.imshow(colors[one.surest], interpolation="nearest")
-    for number, (color, share) in enumerate(zip(shades(len(one.heads)), one.heads, strict=True), start=1):
-        right.plot([], [], "s", color=color, label=f"head {number}: {100 * share:.0f} %")
-    right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    for axes in (left, right):
-        axes.set_axis_off()
+    axes = drawn.subplots(2, len(shown), squeeze=False)
+    for column, one in enumerate(shown):
+        height, width = one.nuclei.shape
+        left, top, side = DETAIL
+        for row, line_width in ((0, 0.5), (1, 1.4)):
+            axis = axes[row, column]
+            axis.imshow(one.pixels, interpolation="nearest")
+            if one.nuclei.any():
+                # Drawn on the paper, not in the pixels: lines of one width at every magnification.
+                axis.contour(one.nuclei, levels=[0.5], colors=[OUTLINE], linewidths=line_width)
+            hide_frame(axis)
+        axes[1, column].set_xlim(left * width, (left + side) * width)
+        axes[1, column].set_ylim((top + side) * height, top * height)
+        axes[0, column].set_title(f"{one.scale:g} ×, {width} × {height} px", fontweight="bold")
+        told = f"{one.objects} objects, {_resolution(one.estimated_mpp)} µm estimated ({one.true_mpp:.3f} true)"
+        axes[0, column].set_xlabel(told, color=QUIET, fontsize=10)
     return drawn
