@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from seunet.evaluation.figures.style import QUIET, hide_frame, new_figure
 from seunet.evaluation.page import Block, Heading, Picture, Table, Text
-from seunet.images.image import RgbArray
-from seunet.images.pillow_codec import decode_codes, encode_png, read_image
+from seunet.images.image import Image, RgbArray
+from seunet.images.pillow_codec import encode_png
 from seunet.images.sandboxed import open_guarded
 from seunet.maths.rescaling import rescale_pixels
 from seunet.results.frame import NOT_ANALYSED
@@ -67,7 +67,11 @@ def sample() -> Sample:
     """The H&E image of the package."""
     with as_file(files("seunet") / "samples" / SAMPLE) as path, closing(open_guarded(path)) as image:
         assert image.mpp is not None, "the sample states its resolution"
-        return Sample(image.read(0, 0, 0, image.bounds.width_px, image.bounds.height_px), image.mpp.mean)
+        return Sample(_whole(image), image.mpp.mean)
+
+
+def _whole(image: Image) -> RgbArray:
+    return image.read(0, 0, 0, image.levels[0].width_px, image.levels[0].height_px)
 
 
 def at_scales(image: Sample, model: str, out: Path, tell: Callable[[str], None] = lambda name: None) -> list[Shown]:
@@ -86,8 +90,8 @@ def at_scales(image: Sample, model: str, out: Path, tell: Callable[[str], None] 
 def _shown(pixels: RgbArray, scale: float, true_mpp: float, folder: Path) -> Shown:
     """Read from the files that everyone gets."""
     run: dict[str, Any] = json.loads((folder / RUN_NAME).read_text())
-    labels = folder / "labels.tif"
-    codes = decode_codes(read_image(labels), str(labels)).pixels
+    with closing(open_guarded(folder / "labels.tif")) as labels:
+        codes = _whole(labels)[..., 0]
     return Shown(
         scale,
         true_mpp,
@@ -147,17 +151,18 @@ def figure(shown: Sequence[Shown]) -> Figure:
     axes = drawn.subplots(2, len(shown), squeeze=False)
     for column, one in enumerate(shown):
         height, width = one.nuclei.shape
+        across, down = one.pixels.shape[1], one.pixels.shape[0]
         left, top, side = DETAIL
         for row, line_width in ((0, 0.5), (1, 1.4)):
             axis = axes[row, column]
-            axis.imshow(one.pixels, interpolation="nearest")
+            axis.imshow(one.pixels, interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
             if one.nuclei.any():
                 # Drawn on the paper, not in the pixels: lines of one width at every magnification.
                 axis.contour(one.nuclei, levels=[0.5], colors=[OUTLINE], linewidths=line_width)
             hide_frame(axis)
         axes[1, column].set_xlim(left * width, (left + side) * width)
         axes[1, column].set_ylim((top + side) * height, top * height)
-        axes[0, column].set_title(f"{one.scale:g} ×, {width} × {height} px", fontweight="bold")
+        axes[0, column].set_title(f"{one.scale:g} ×, {across} × {down} px", fontweight="bold")
         told = f"{one.objects} objects, {_resolution(one.estimated_mpp)} µm estimated ({one.true_mpp:.3f} true)"
         axes[0, column].set_xlabel(told, color=QUIET, fontsize=10)
     return drawn
