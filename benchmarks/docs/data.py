@@ -1,4 +1,4 @@
-"""The figures of docs/data.md."""
+"""The figures of docs/results/data.md."""
 
 from __future__ import annotations
 
@@ -130,4 +130,4 @@ def _reliability(got: dict[str, Any]) -> str:
     return "**What must not go wrong.**\n\n" + "\n".join(rows)
 
 
-BLOCKS = {"docs/data.md": {"measured": measured}}
+BLOCKS = {"docs/results/data.md": {"measured": measured}}

@@ -1,4 +1,4 @@
-"""The tables of docs/training.md."""
+"""The tables of docs/results/training.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def published_runs() -> str:
         best, last = found["best"]["validation"], found["last"]["validation"]
         rows.append(
             (
-                f"[`{found['config']['model']['name']}`](../results/training/{folder.name}/log.jsonl)",
+                f"[`{found['config']['model']['name']}`](../../results/training/{folder.name}/log.jsonl)",
                 f"**{best['p_ens']:.4f}**",
                 " ".join(f"{head:.3f}" for head in best["heads"]),
                 f"{last['p_ens']:.4f}",
@@ -57,5 +57,5 @@ def epoch_parts() -> str:
 
 
 BLOCKS = {
-    "docs/training.md": {"runs": published_runs, "throughput": throughput, "epoch": epoch_parts},
+    "docs/results/training.md": {"runs": published_runs, "throughput": throughput, "epoch": epoch_parts},
 }
