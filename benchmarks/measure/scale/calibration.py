@@ -18,19 +18,11 @@ import numpy as np
 
 from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.conflict import Fold, folds, samples_without
-from benchmarks.measure.scale.fit import (
-    HALF_SCALE,
-    LeftOut,
-    all_observed,
-    left_out,
-    limits_of,
-    organ,
-    patient,
-    regions_of,
-)
+from benchmarks.measure.scale.fit import HALF_SCALE, all_observed, organ, patient
 from benchmarks.measure.scale.samples import images_of, parser_of_prepared, scaled
 from benchmarks.record import write_results
 from seunet.evaluation import TEST_SCALES
+from seunet.evaluation.fitting import LeftOut, left_out, limits_of, regions_of
 from seunet.scale import Limits, Templates, distance, read_scale, shipped_estimator, signature, width
 
 BENCHMARK = Benchmark(

@@ -16,23 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.declare import MONUSEG, Benchmark
-from benchmarks.measure.scale.fit import (
+from benchmarks.measure.scale.fit import HALF_SCALE, MPP, all_observed, organ, patient
+from benchmarks.measure.scale.samples import parser_of_prepared
+from benchmarks.record import write_results
+from seunet.evaluation.fitting import (
     COVERAGE,
-    HALF_SCALE,
-    MPP,
     PLAIN_SCALES,
     LeftOut,
     Observed,
-    all_observed,
     covering_factors,
-    fitted,
+    fitted_templates,
     limits_of,
-    organ,
-    patient,
     read_samples,
 )
-from benchmarks.measure.scale.samples import parser_of_prepared
-from benchmarks.record import write_results
 from seunet.scale import Limits, Region, ScaleEstimate, ScaleEstimator, Templates, conflict
 
 BENCHMARK = Benchmark(
@@ -68,7 +64,7 @@ def folds(images: list[Observed], group: Callable[[str], str]) -> list[Fold]:
     """One for each group."""
     result = []
     for held in sorted({group(image.name) for image in images}):
-        templates = fitted([image for image in images if group(image.name) != held])
+        templates = fitted_templates([image for image in images if group(image.name) != held])
         samples = [sample for image in images if group(image.name) == held for sample in read_samples(templates, image)]
         result.append(Fold(held, templates, samples))
     return result
@@ -141,7 +137,7 @@ def whole(image: Observed, scale: float) -> list[Region]:
 def estimates(images: list[Observed], every: list[Fold]) -> dict[str, dict[float, ScaleEstimate]]:
     """Of each image at each scale, by what was learnt without its patient; the half-scale ones were never learnt."""
     used = [image for image in images if not image.name.startswith(HALF_SCALE)]
-    all_of_them = ScaleEstimator(fitted(used), limits_of([s for fold in every for s in fold.samples]), MPP)
+    all_of_them = ScaleEstimator(fitted_templates(used), limits_of([s for fold in every for s in fold.samples]), MPP)
     without = {fold.held: ScaleEstimator(fold.templates, limits_without(every, fold.held), MPP) for fold in every}
     return {
         image.name: {

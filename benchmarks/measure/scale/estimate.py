@@ -22,13 +22,13 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.declare import MONUSEG, SKIMAGE, SLIDE, Benchmark
-from benchmarks.measure.scale.samples import blurred, images_of, scaled, through_jpeg
-from benchmarks.measure.scale.scores import scores
+from benchmarks.measure.scale.samples import images_of, scaled
 from benchmarks.pictures.scale_estimate import ScalePoint, scale_figure
 from benchmarks.record import ROOT, write_results
 from seunet.data import Augmentation, draw, stain_table
 from seunet.evaluation import TEST_SCALES
 from seunet.evaluation.figures import write_png
+from seunet.evaluation.fitting import blurred, error_scores, through_jpeg
 from seunet.models import create_model
 from seunet.scale import ScaleEstimate, estimate_scale
 from support.foreign_images import foreign_images
@@ -74,7 +74,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     errors = [float(np.log2(row["relative_scale"] / row["scale"])) for row in known]
     covered = [row["low"] <= row["scale"] <= row["high"] for row in known]
     return {
-        **scores(errors),
+        **error_scores(errors),
         "refused": len(rows) - len(known),
         "asked": len(rows),
         "covered": round(float(np.mean(covered)), 4),

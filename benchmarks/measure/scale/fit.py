@@ -12,34 +12,26 @@ With `--without` it makes an estimator that never saw some images, to be measure
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.declare import MONUSEG, Benchmark
-from benchmarks.measure.scale.samples import images_of, scaled, varied
-from benchmarks.measure.scale.scores import scores
+from benchmarks.measure.scale.samples import images_of
 from benchmarks.record import write_results
 from seunet.data import read_manifest
-from seunet.scale import (
-    INTERVAL_AT,
-    Limits,
-    Reading,
-    Region,
-    ScaleEstimator,
-    Templates,
-    distance,
-    fit_templates,
-    observe,
-    read_scale,
-    save_estimator,
-    signature,
-    spread_boxes,
-    width,
+from seunet.evaluation.fitting import (
+    LeftOut,
+    Observed,
+    error_scores,
+    fitted_templates,
+    left_out,
+    limits_of,
+    observed,
+    read_samples,
 )
+from seunet.scale import ScaleEstimator, save_estimator
 
 BENCHMARK = Benchmark(
     "measure.scale.fit",
@@ -53,10 +45,7 @@ BENCHMARK = Benchmark(
     needs=(MONUSEG,),
 )
 
-FloatArray = NDArray[np.float64]
-
 MPP = 0.25
-PLAIN_SCALES = tuple(0.25 * 2 ** (step / 2) for step in range(9))
 VARIED = 100
 HALF_SCALE = ("TCGA-HE-7128", "TCGA-HE-7129", "TCGA-HE-7130")
 """Labelled 40×, nuclei of 12 px where the others' are 22: their true scale is not known, so nothing is learnt from
@@ -73,73 +62,6 @@ ORGANS = {
 }
 """Of the training images, by patient (MoNuSeg's own list)."""
 
-COVERAGE = 0.9
-REFUSED = 0.025
-"""Of left-out samples; the limit of the distance is set there."""
-
-INTERVAL_REACH = 0.35
-"""Octaves of the distance around each of `INTERVAL_AT` that its factor is learnt from."""
-
-PLAIN_WEIGHT = 1.0
-
-
-class Observed(NamedTuple):
-    """All regions of all samples of one image."""
-
-    name: str
-    moments: FloatArray
-    tissue: FloatArray
-    covariances: FloatArray
-    scales: FloatArray
-    sample: FloatArray
-    """Which sample a region is of."""
-    plain: FloatArray
-    """1 where the sample is the whole image, only rescaled."""
-
-    @property
-    def weights(self) -> FloatArray:
-        """A sample counts the same however many regions it has."""
-        _, which, counts = np.unique(self.sample, return_inverse=True, return_counts=True)
-        weights: FloatArray = np.where(self.plain == 1, PLAIN_WEIGHT, 1.0) / counts[which]
-        return weights
-
-
-class LeftOut(NamedTuple):
-    """A sample as the estimator sees it that never saw its image."""
-
-    log2_scale: float
-    truth: float
-    width: float
-    distance: float
-    plain: bool
-
-    @property
-    def error(self) -> float:
-        return self.log2_scale - self.truth
-
-
-def observed(name: str, pixels: NDArray[np.uint8]) -> Observed:
-    """The image whole at nine scales, and parts of it changed in many ways."""
-    rows: list[tuple[Region, float, int, bool]] = []
-    for number, scale in enumerate(PLAIN_SCALES):
-        rows += [(region, scale, number, True) for region in regions_of(scaled(pixels, scale))]
-    for number, sample in enumerate(varied(name, pixels, VARIED)):
-        rows += [(region, sample.scale, 1000 + number, False) for region in regions_of(sample.pixels)]
-    regions = [row[0] for row in rows]
-    return Observed(
-        name,
-        np.array([region.moments for region in regions]),
-        np.array([region.tissue for region in regions]),
-        np.array([region.covariance for region in regions]),
-        *(np.array([row[place] for row in rows], dtype=np.float64) for place in (1, 2, 3)),
-    )
-
-
-def regions_of(pixels: NDArray[np.uint8]) -> list[Region]:
-    """What the estimator looks at."""
-    boxes = spread_boxes(*pixels.shape[:2])
-    return [observe(pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px]) for box in boxes]
-
 
 def all_observed(prepared: Path, cache: Path | None) -> list[Observed]:
     """Every training image; with a folder for them, what was observed before is not observed again."""
@@ -150,7 +72,7 @@ def all_observed(prepared: Path, cache: Path | None) -> list[Observed]:
             with np.load(kept, allow_pickle=False) as arrays:
                 result.append(Observed(name, **{field: arrays[field] for field in Observed._fields[1:]}))
             continue
-        one = observed(name, pixels)
+        one = observed(name, pixels, count=VARIED)
         print(f"{name}: {len(one.scales)} regions", flush=True)
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -159,67 +81,11 @@ def all_observed(prepared: Path, cache: Path | None) -> list[Observed]:
     return result
 
 
-def fitted(images: list[Observed]) -> Templates:
-    """Templates of these images."""
-    seen = [image.tissue > 0 for image in images]
-    moments = np.concatenate([image.moments[rows] for image, rows in zip(images, seen, strict=True)])
-    scales = np.concatenate([image.scales[rows] for image, rows in zip(images, seen, strict=True)])
-    weights = np.concatenate([image.weights[rows] for image, rows in zip(images, seen, strict=True)])
-    return fit_templates(np.stack([signature(each) for each in moments]), np.log2(scales), weights)
-
-
-def read_samples(templates: Templates, image: Observed) -> list[LeftOut]:
-    """Every sample of the image at scales that are asked for, by templates that never saw it."""
-    result = []
-    for number in np.unique(image.sample):
-        rows = np.flatnonzero((image.sample == number) & (image.tissue > 0))
-        if not len(rows) or not 0.249 < image.scales[rows[0]] < 4.01:
-            continue
-        readings: list[Reading] = [read_scale(templates, signature(image.moments[row])) for row in rows]
-        middle = float(np.median([reading.log2_scale for reading in readings]))
-        truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
-        result.append(LeftOut(middle, truth, width(readings), distance(readings), plain))
-    return result
-
-
-def left_out(images: list[Observed], group: Callable[[str], str]) -> list[LeftOut]:
-    """Each group's samples, read by templates of the other groups."""
-    result = []
-    for held in sorted({group(image.name) for image in images}):
-        templates = fitted([image for image in images if group(image.name) != held])
-        for image in images:
-            if group(image.name) == held:
-                result += read_samples(templates, image)
-    return result
-
-
-def limits_of(samples: list[LeftOut], coverage: float = COVERAGE) -> Limits:
-    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers the errors."""
-    far = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
-    place = np.log2([sample.distance for sample in samples])
-    factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH, coverage)
-    return Limits(round(far, 1), factors)
-
-
-def covering_factors(
-    samples: list[LeftOut], place: FloatArray, knots: tuple[float, ...], reach: float, coverage: float = COVERAGE
-) -> tuple[float, ...]:
-    """What multiple of its width covers that share of the errors of samples whose `place` is near each knot."""
-    score = np.array([abs(sample.error) / sample.width for sample in samples])
-    order = np.argsort(score)
-    factors = []
-    for knot in knots:
-        near = np.exp(-0.5 * ((place[order] - knot) / reach) ** 2)
-        covered = np.cumsum(near) / near.sum()
-        factors.append(round(float(score[order][np.searchsorted(covered, coverage)]), 3))
-    return tuple(factors)
-
-
 def summary(samples: list[LeftOut]) -> dict[str, Any]:
     """Scores of whole images only rescaled, and of changed parts."""
     return {
-        "whole images": scores([sample.error for sample in samples if sample.plain]),
-        "changed parts": scores([sample.error for sample in samples if not sample.plain]),
+        "whole images": error_scores([sample.error for sample in samples if sample.plain]),
+        "changed parts": error_scores([sample.error for sample in samples if not sample.plain]),
     }
 
 
@@ -253,7 +119,7 @@ def main() -> None:
         "left_out_of_the_fit": [*HALF_SCALE, *without],
         "command": BENCHMARK.program,
     }
-    estimator = ScaleEstimator(fitted(used), limits_of(by_organ), MPP, fitted_on)
+    estimator = ScaleEstimator(fitted_templates(used), limits_of(by_organ), MPP, fitted_on)
     save_estimator(estimator, arguments.output)
     if without:
         return

@@ -25,6 +25,7 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
+from seunet.cli.fitting import calibrate, fit_scale
 from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
@@ -89,6 +90,8 @@ app.command()(train)
 app.command()(reproduce)
 app.command()(evaluate)
 app.command()(equivariance)
+app.command("fit-scale")(fit_scale)
+app.command()(calibrate)
 app.command()(info)
 
 

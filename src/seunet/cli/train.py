@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from seunet.cli.fitting import check_finish, finish
 from seunet.cli.progress import progress as progress_of
 from seunet.memory import keep_freed_memory
 from seunet.progress import Progress
@@ -70,6 +71,7 @@ def train(
     from seunet.training.distributed import joined
     from seunet.training.loop import train as run_training
 
+    check_finish(chosen)
     keep_freed_memory()
     stop = StopOnSignal()
     with joined(chosen.machine.device) as processes, stop.listening():
@@ -89,6 +91,8 @@ def train(
         _print_outcome(outcome, out)
     if not outcome.finished:
         raise typer.Exit(stop.exit_code)
+    if processes.lead:
+        finish(chosen, out / "model", progress)
 
 
 @contextmanager

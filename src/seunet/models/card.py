@@ -58,6 +58,10 @@ class ModelCard(BaseModel):
     """How its heads become one prediction where the scale is not known."""
     calibration: HeadCalibration | None = None
     """For `--fusion calibrated`."""
+    calibrated_on: str = ""
+    """Which images heads, fusion and calibration were chosen by (`seunet calibrate`)."""
+    learnt_from: tuple[str, ...] = ()
+    """SHA-256 of the pixels of the images it learnt from: it is not to be calibrated on them."""
     trained_on: str = ""
     licence: str = ""
     """Of the data: what it allows to be done with the weights."""

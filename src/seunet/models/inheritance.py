@@ -37,7 +37,10 @@ def inherit(own: ModelCard, start: ScaleUNet, learnt_at_scale_1: int | None = No
     - what the licence of the first images asks, it asks of all weights that come from them.
     """
     card = start.card or ModelCard()
-    changes: dict[str, Any] = {"trained_on": _joined(card.trained_on, own.trained_on)}
+    changes: dict[str, Any] = {
+        "trained_on": _joined(card.trained_on, own.trained_on),
+        "learnt_from": tuple(sorted({*card.learnt_from, *own.learnt_from})),
+    }
     kept: list[str] = []
     lost: list[str] = []
     for item in _items(own, start, card, learnt_at_scale_1):
@@ -74,7 +77,8 @@ def _items(own: ModelCard, start: ScaleUNet, card: ModelCard, learnt_at_scale_1:
     if card.blind_fusion != own.blind_fusion:
         yield _Item(f"blind fusion {card.blind_fusion}", {"blind_fusion": card.blind_fusion}, other_classes)
     if card.calibration is not None:
-        yield _Item("calibration of the heads", {"calibration": card.calibration}, other_classes or other_scale)
+        measured = {"calibration": card.calibration, "calibrated_on": card.calibrated_on}
+        yield _Item("calibration of the heads", measured, other_classes or other_scale)
     if card.licence:
         yield _Item(f"licence: {card.licence}", {"licence": card.licence})
 

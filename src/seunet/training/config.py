@@ -174,6 +174,15 @@ class MachineSection(_Section):
     tensorboard: bool = True
 
 
+class FinishSection(_Section):
+    """What the finished model is given by `seunet train`; it changes nothing of what is learnt."""
+
+    fit_scale: bool = False
+    """A scale estimator of the training images, as `seunet fit-scale` makes it."""
+    calibrate: bool = False
+    """Heads, fusion and calibration chosen by the held-out images, as `seunet calibrate` does it."""
+
+
 class TrainingConfig(_Section):
     """A run."""
 
@@ -183,6 +192,7 @@ class TrainingConfig(_Section):
     data: DataSection
     recipe: RecipeSection = RecipeSection()
     validation: ValidationSection = ValidationSection()
+    finish: FinishSection = FinishSection()
     seed: int = Field(default=0, ge=0, lt=2**32)
     machine: MachineSection = MachineSection()
 
@@ -228,7 +238,7 @@ _YOUNGER: Final = {
 def learning_fields(config: TrainingConfig) -> dict[str, str]:
     """Everything that decides what is learnt, as dotted names and JSON: not where it runs or where the data lies."""
     places: Any = {"root": True, "sets": {"__all__": {"root"}}}
-    tree = config.model_dump(mode="json", exclude={"machine": True, "data": places})
+    tree = config.model_dump(mode="json", exclude={"machine": True, "finish": True, "data": places})
     leaves = {name: json.dumps(value, ensure_ascii=False) for name, value in _leaves(tree, "")}
     as_before = {name: json.dumps(value) for name, value in _YOUNGER.items()}
     return {name: value for name, value in leaves.items() if as_before.get(name) != value}

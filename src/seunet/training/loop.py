@@ -111,6 +111,9 @@ def _model_and_sources(
         lines = begin_with(model, start, config)
     sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
     check_shares(sources.training, config.recipe, processes, root)
+    if model.card is not None:
+        learnt = {*model.card.learnt_from, *(image.image.pixel_sha256 for image in sources.held_out.learnt_from)}
+        model.card = model.card.model_copy(update={"learnt_from": tuple(sorted(learnt))})
     note = padding_note(manifest)
     return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
 

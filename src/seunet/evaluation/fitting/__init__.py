@@ -1,0 +1,36 @@
+"""What a trained model learns afterwards: the scale from pixels, and how far its heads are to be believed.
+
+May import: what `evaluation` may.  Begin with `commands.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from seunet.doors import door
+
+if TYPE_CHECKING:
+    from seunet.evaluation.fitting.commands import calibrate, fit_scale
+    from seunet.evaluation.fitting.head_choices import HeadChoices, chosen_heads
+    from seunet.evaluation.fitting.head_samples import SCALES, Sampled, head_samples
+    from seunet.evaluation.fitting.held_out import check_not_learnt, images_to_fit
+    from seunet.evaluation.fitting.scale_fit import (
+        COVERAGE,
+        LeftOut,
+        covering_factors,
+        error_scores,
+        fit_estimator,
+        fitted_templates,
+        left_out,
+        limits_of,
+        read_samples,
+    )
+    from seunet.evaluation.fitting.scale_samples import (
+        PLAIN_SCALES,
+        Observed,
+        blurred,
+        observed,
+        regions_of,
+        through_jpeg,
+        varied,
+    )
+else:
+    __getattr__, __dir__ = door(__name__)

@@ -1,0 +1,137 @@
+"""Fit a scale estimator: templates of all images, limits and intervals of images that were left out of the templates.
+
+An image of a user is of other tissue, from another laboratory: what is left out at a time is a whole group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seunet.errors import InputError
+from seunet.evaluation.fitting.scale_samples import Observed
+from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
+from seunet.scale.signatures import signature
+from seunet.scale.templates import Reading, Templates, fit_templates, read_scale
+
+FloatArray = NDArray[np.float64]
+Group = Callable[[str], str]
+"""The group of an image by its name."""
+
+COVERAGE: Final = 0.9
+REFUSED: Final = 0.025
+"""Of left-out samples; the limit of the distance is set there."""
+INTERVAL_REACH: Final = 0.35
+"""Octaves of the distance around each of `INTERVAL_AT` that its factor is learnt from."""
+ASKED_SCALES: Final = (0.249, 4.01)
+LEAST_GROUPS: Final = 3
+
+
+class LeftOut(NamedTuple):
+    """A sample as the estimator sees it that never saw its image."""
+
+    log2_scale: float
+    truth: float
+    width: float
+    distance: float
+    plain: bool
+
+    @property
+    def error(self) -> float:
+        return self.log2_scale - self.truth
+
+
+def fit_estimator(
+    images: Sequence[Observed], group: Group, mpp: float, fitted_on: Mapping[str, Any]
+) -> tuple[ScaleEstimator, list[LeftOut]]:
+    """The estimator of all images, and their samples as read without their own group, which its limits come from."""
+    check_groups({group(image.name) for image in images})
+    samples = left_out(images, group)
+    return ScaleEstimator(fitted_templates(images), limits_of(samples), mpp, fitted_on), samples
+
+
+def check_groups(groups: set[str]) -> None:
+    """Refuse so few groups that leaving one out shows nothing."""
+    if len(groups) < LEAST_GROUPS:
+        has = "1 patient" if len(groups) == 1 else f"{len(groups)} patients"
+        raise InputError(
+            f"images of {has}; a scale estimator needs those of {LEAST_GROUPS} or more, to see how it does on images "
+            "it never saw"
+        )
+
+
+def fitted_templates(images: Sequence[Observed]) -> Templates:
+    """Templates of these images."""
+    seen = [image.tissue > 0 for image in images]
+    if not any(rows.any() for rows in seen):
+        raise InputError("none of the images shows tissue; a scale estimator is fitted on stained tissue")
+    moments = np.concatenate([image.moments[rows] for image, rows in zip(images, seen, strict=True)])
+    scales = np.concatenate([image.scales[rows] for image, rows in zip(images, seen, strict=True)])
+    weights = np.concatenate([image.weights[rows] for image, rows in zip(images, seen, strict=True)])
+    return fit_templates(np.stack([signature(each) for each in moments]), np.log2(scales), weights)
+
+
+def read_samples(templates: Templates, image: Observed) -> list[LeftOut]:
+    """Every sample of the image at scales that are asked for, by templates that never saw it."""
+    result = []
+    for number in np.unique(image.sample):
+        rows = np.flatnonzero((image.sample == number) & (image.tissue > 0))
+        if not len(rows) or not ASKED_SCALES[0] < image.scales[rows[0]] < ASKED_SCALES[1]:
+            continue
+        readings: list[Reading] = [read_scale(templates, signature(image.moments[row])) for row in rows]
+        middle = float(np.median([reading.log2_scale for reading in readings]))
+        truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
+        result.append(LeftOut(middle, truth, width(readings), distance(readings), plain))
+    return result
+
+
+def left_out(images: Sequence[Observed], group: Group) -> list[LeftOut]:
+    """Each group's samples, read by templates of the other groups."""
+    result = []
+    for held in sorted({group(image.name) for image in images}):
+        templates = fitted_templates([image for image in images if group(image.name) != held])
+        for image in images:
+            if group(image.name) == held:
+                result += read_samples(templates, image)
+    return result
+
+
+def limits_of(samples: Sequence[LeftOut], coverage: float = COVERAGE) -> Limits:
+    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers the errors."""
+    far = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
+    place = np.log2([sample.distance for sample in samples])
+    factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH, coverage)
+    return Limits(round(far, 1), factors)
+
+
+def covering_factors(
+    samples: Sequence[LeftOut], place: FloatArray, knots: tuple[float, ...], reach: float, coverage: float = COVERAGE
+) -> tuple[float, ...]:
+    """What multiple of its width covers that share of the errors of samples whose `place` is near each knot.
+
+    Where no sample is near a knot, the nearest ones stand in for it.
+    """
+    score = np.array([abs(sample.error) / sample.width for sample in samples])
+    order = np.argsort(score)
+    factors = []
+    for knot in knots:
+        octaves = ((place[order] - knot) / reach) ** 2
+        near = np.exp(-0.5 * (octaves - octaves.min()))
+        covered = np.cumsum(near) / near.sum()
+        factors.append(round(float(score[order][np.searchsorted(covered, coverage)]), 3))
+    return tuple(factors)
+
+
+def error_scores(errors: Sequence[float]) -> dict[str, float]:
+    """Of errors in octaves: the median factor, and the shares within 25 % and within 2 ×."""
+    size = np.abs(np.asarray(errors, dtype=np.float64))
+    return {
+        "count": len(size),
+        "median_factor": round(float(2 ** np.median(size)), 3),
+        "within_25_percent": round(float((size <= np.log2(1.25)).mean()), 4),
+        "within_2_times": round(float((size <= 1).mean()), 4),
+        "bias_factor": round(float(2 ** np.mean(errors)), 3),
+    }
