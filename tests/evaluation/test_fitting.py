@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from seunet.cli import fitting
 from seunet.errors import InputError
 from seunet.evaluation.fitting.head_choices import chosen_heads, temperatures_of
 from seunet.evaluation.fitting.head_samples import BLIND, RESAMPLED, SCALED, Sampled
@@ -223,8 +224,11 @@ def test_a_card_of_before_has_learnt_from_nothing_it_knows_of() -> None:
     assert ModelCard.model_validate_json("{}").learnt_from == ()
 
 
-def test_training_can_end_with_both_and_its_own_images_are_refused(root: Path, tmp_path: Path) -> None:
+def test_training_can_end_with_both_and_its_own_images_are_refused(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four made tissues are learnt from for a moment, three are held out."""
+    monkeypatch.setattr(fitting.SAMPLES, "default", 4)
     rows = ["image,patient,split,mpp"]
     for number in range(7):
         pixels = made_tissue(192, 1.0, number)

@@ -16,7 +16,7 @@ import torch
 from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.record import write_results
 from seunet.cli import names
-from seunet.evaluation.fitting import SCALES, chosen_heads, head_samples, images_to_fit
+from seunet.evaluation.fitting import SCALES, chosen_heads, images_to_fit, sampled_heads
 from seunet.models import load, model_folder, weights_sha256
 
 HELD_OUT = (
@@ -53,7 +53,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = load(arguments.model)
     entries = images_to_fit(arguments.prepared, model, names(arguments.images))
-    samples = head_samples(model, arguments.prepared, entries, TILES_PX)
+    samples = sampled_heads(model, arguments.prepared, entries, TILES_PX)
     found = chosen_heads(samples)
     figures = {
         "weights_sha256": weights_sha256(model),

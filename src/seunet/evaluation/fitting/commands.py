@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from seunet.data.manifest import ImageEntry, Manifest, read_manifest
 from seunet.errors import InputError
 from seunet.evaluation.fitting.head_choices import HeadChoices, chosen_heads
-from seunet.evaluation.fitting.head_samples import head_samples
+from seunet.evaluation.fitting.head_samples import sampled_heads
 from seunet.evaluation.fitting.held_out import LEARNING, images_to_fit
 from seunet.evaluation.fitting.scale_fit import LeftOut, check_groups, error_scores, fit_estimator
 from seunet.evaluation.fitting.scale_samples import observed
@@ -128,7 +128,7 @@ def calibrate(
     entries = images_to_fit(prepared, network, names)
     if network.heads < 2:
         raise InputError(f"this {network.name} has one head: there is nothing to calibrate")
-    found = chosen_heads(head_samples(network, prepared, entries, tiles_px, progress))
+    found = chosen_heads(sampled_heads(network, prepared, entries, tiles_px, progress))
     dataset = read_manifest(prepared).dataset
     fields = found.card_fields() | {"calibrated_on": f"{len(entries)} held-out images of {dataset}"}
     network.card = (network.card or ModelCard()).model_copy(update=fields)

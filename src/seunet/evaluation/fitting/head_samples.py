@@ -41,7 +41,7 @@ class Sampled(NamedTuple):
     classes: Tensor
 
 
-def head_samples(
+def sampled_heads(
     model: ScaleUNet,
     root: Path,
     entries: Sequence[ImageEntry],
