@@ -50,7 +50,9 @@ def test_the_printed_config_is_the_config(path: Path, tmp_path: Path) -> None:
     again = read_config(written(tmp_path / "printed.yaml", ran.out))
     assert again == read_config(path, overrides)
     assert to_yaml(again) == ran.out
-    assert set(yaml.safe_load(ran.out)) == {"model", "data", "recipe", "validation", "seed", "start", "machine"}
+    assert set(yaml.safe_load(ran.out)) == {
+        *("model", "data", "recipe", "validation", "finish", "seed", "start", "machine")
+    }
 
 
 def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_malformed_overrides_are_refused(override: str, text: str, tmp_path: Pat
     [
         (
             "sede=1",
-            "c.yaml: unknown key 'sede'; did you mean 'seed'? (known: data, machine, model, recipe, seed, start, valid",
+            "c.yaml: unknown key 'sede'; did you mean 'seed'? (known: data, finish, machine, model, recipe, seed, start",
         ),
         ("recipe.epoch=1", "c.yaml: in `recipe`: unknown key 'epoch'; did you mean 'epochs'? (known: accumulate, av"),
         ("data.augmentation.crop=1", "c.yaml: in `data.augmentation`: unknown key 'crop'; did you mean 'crop_px'? ("),
