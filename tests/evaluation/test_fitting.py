@@ -268,3 +268,9 @@ def test_what_cannot_be_done_at_the_end_is_refused_at_the_beginning(root: Path, 
     assert (ran.code, ran.out) == (2, "")
     assert "images of 2 patients; a scale estimator needs those of 3 or more" in ran.err
     assert not (tmp_path / "run").exists()
+
+
+def test_images_are_named_of_one_set(root: Path, tmp_path: Path) -> None:
+    folder = model_copy(root, tmp_path / "model")
+    ran = seunet("calibrate", root / "prepared", root / "tissue", "-m", folder, "--images", "D0")
+    assert (ran.code, ran.err) == (2, "seunet: --images are those of one set; give that set alone\n")

@@ -57,7 +57,7 @@ def main() -> None:
     found = chosen_heads(samples)
     figures = {
         "weights_sha256": weights_sha256(model),
-        "images": sorted({sample.image for sample in samples}),
+        "images": [entry.name for entry in entries],
         "scales": list(SCALES),
         "pixels": sum(len(sample.classes) for sample in samples),
         "chosen": found.candidates,

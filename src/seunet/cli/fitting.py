@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seunet.training.config import TrainingConfig
 
 SETS = typer.Argument(..., readable=False, metavar="PREPARED…", help="Prepared sets whose images have an mpp.")
-SET = typer.Argument(..., readable=False, metavar="PREPARED", help="A prepared set.")
+HELD_OUT_SETS = typer.Argument(..., readable=False, metavar="PREPARED…", help="Prepared sets with held-out images.")
 MODEL = typer.Option(..., "-m", "--model", readable=False, metavar="MODEL", help="A model folder; written to.")
 SAMPLES = typer.Option(60, "--samples", min=1, help="Changed parts of each image that are looked at.")
 IMAGES = typer.Option(
@@ -40,7 +40,7 @@ def fit_scale(
 
 
 def calibrate(
-    prepared: Path = SET, model: Path = MODEL, images: str | None = IMAGES, progress: bool = PROGRESS
+    prepared: list[Path] = HELD_OUT_SETS, model: Path = MODEL, images: str | None = IMAGES, progress: bool = PROGRESS
 ) -> None:
     """Choose by held-out images which heads of a model are believed, and how far.
 
@@ -60,15 +60,16 @@ def check_finish(config: TrainingConfig) -> None:
     if config.finish.fit_scale:
         from seunet.evaluation.fitting.commands import images_with_mpp
 
-        images_with_mpp([config.data.root])
+        images_with_mpp([one.root for one in config.data.all_sets()])
 
 
 def finish(config: TrainingConfig, model: Path, progress: bool) -> None:
     """What `finish` of the config asks for, once the training is done; an error leaves the trained model as it is."""
+    roots = [one.root for one in config.data.all_sets()]
     if config.finish.fit_scale:
-        fit_scale([config.data.root], model, SAMPLES.default, progress)
+        fit_scale(roots, model, SAMPLES.default, progress)
     if config.finish.calibrate:
-        calibrate(config.data.root, model, None, progress)
+        calibrate(roots, model, None, progress)
 
 
 def print_scale(found: ScaleFit) -> None:

@@ -116,7 +116,7 @@ def images_with_mpp(prepared: Sequence[Path]) -> list[SetImage]:
 
 
 def calibrate(
-    prepared: Path,
+    prepared: Sequence[Path],
     model: str | Path,
     names: Sequence[str] | None = None,
     tiles_px: tuple[int, ...] | None = None,
@@ -125,13 +125,17 @@ def calibrate(
     """Choose heads, fusion, filter range and calibration on held-out images, and write them into the model's card."""
     folder = _own_folder(model)
     network = load(folder)
-    entries = images_to_fit(prepared, network, names)
+    if names is not None and len(prepared) > 1:
+        raise InputError("--images are those of one set; give that set alone")
     if network.heads < 2:
         raise InputError(f"this {network.name} has one head: there is nothing to calibrate")
-    found = chosen_heads(sampled_heads(network, prepared, entries, tiles_px, progress))
-    dataset = read_manifest(prepared).dataset
-    fields = found.card_fields() | {"calibrated_on": f"{len(entries)} held-out images of {dataset}"}
-    network.card = (network.card or ModelCard()).model_copy(update=fields)
+    entries = {root: images_to_fit(root, network, names) for root in prepared}
+    samples = [one for root, own in entries.items() for one in sampled_heads(network, root, own, tiles_px, progress)]
+    found = chosen_heads(samples)
+    each = (f"{len(own)} held-out images of {read_manifest(root).dataset}" for root, own in entries.items())
+    network.card = (network.card or ModelCard()).model_copy(
+        update=found.card_fields() | {"calibrated_on": "; ".join(each)}
+    )
     network.save_pretrained(folder)
     return found
 

@@ -67,7 +67,7 @@ def sampled_heads(
                 progress(place * len(SCALES) + step, len(entries) * len(SCALES), name)
             shown = _rescaled(window.image, window.mask, scale / own, averaged=place % 2 == 1)
             if shown is not None:
-                result += _sampled(model, name, scale, *shown)
+                result += _sampled(model, f"{root.name}/{name}", scale, *shown)
         windows.release()
     return result
 
