@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from seunet.segmentation.inputs import Inputs, Item
     from seunet.segmentation.options import Choices
     from seunet.segmentation.segment_many import Result
+
+CONNECT_SECONDS = 5
 
 INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
 OUT = typer.Option(
@@ -85,6 +89,7 @@ def segment(
 
     Example: seunet segment slides/ -o out
     """
+    dask = _cluster(dask, workers)
     from seunet.device import usable_device
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
@@ -108,7 +113,6 @@ def segment(
         overwrite=overwrite,
         device=usable_device(device),
     )
-    dask = _cluster(dask, workers)
     check_out(out)
     found = find_inputs(inputs)
     card = shared_model(model).model.card  # a missing model is reported once, not per input
@@ -158,12 +162,24 @@ def _mpp(mpp: float | None, magnification: float | None) -> float | None:
 def _cluster(address: str | None, workers: int | None) -> str | None:
     """`--workers` alone is a cluster of this machine; another cluster has workers of its own."""
     if workers is None:
+        _refuse_unless_somebody_listens(address)
         return address
     if workers < 1:
         raise InputError(f"--workers {workers}: must be 1 or more")
     if address not in (None, "local"):
         raise InputError(f"--workers {workers}: the cluster at {address} has its own; leave it out or use --dask local")
     return "local"
+
+
+def _refuse_unless_somebody_listens(address: str | None) -> None:
+    """A closed port is known at once, before libraries are loaded that take seconds."""
+    where = urlsplit(address if address is None or "//" in address else f"//{address}")
+    try:
+        if address != "local" and where.scheme in ("", "tcp", "tls") and where.hostname and where.port:
+            socket.create_connection((where.hostname, where.port), timeout=CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        reason = f"no scheduler answers there ({type(error).__name__})"
+        raise InputError(f"--dask {address}: {reason}; start one or correct it") from None
 
 
 def _use_threads(threads: int | None) -> None:
