@@ -66,6 +66,19 @@ def test_where_nothing_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch
     assert private_folder("ours") is None
 
 
+@pytest.mark.parametrize("home", ["/proc/none", "."])
+def test_without_a_home_matplotlib_has_a_folder_and_says_nothing(home: str, tmp_path: Path) -> None:
+    program = (
+        "from seunet.cli import main; main.get_command = lambda app: lambda: __import__('matplotlib'); main.main()"
+    )
+    environment = os.environ | {"HOME": home, "TMPDIR": str(tmp_path)}
+    environment.pop("MPLCONFIGDIR", None)
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (tmp_path / f"seunet-matplotlib-{os.getuid()}").is_dir() is (home != ".")
+
+
 CAPPED = """
 import resource, sys
 from seunet.system import cap_memory

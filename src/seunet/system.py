@@ -72,6 +72,14 @@ def peak_resident() -> int:
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource is not None else 0
 
 
+def settle_without_home() -> None:
+    """Where there is no home that can be written, give Matplotlib the folder that it would complain of in two lines."""
+    if not os.access(os.path.expanduser("~"), os.W_OK):
+        folder = private_folder("seunet-matplotlib")
+        if folder is not None:
+            os.environ.setdefault("MPLCONFIGDIR", str(folder))
+
+
 def private_folder(name: str) -> Path | None:
     """A folder in the temporary folder that this user alone can read and write; None where there can be none.
 

@@ -190,7 +190,7 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         (("a.png", "-o", "a.png"), "a.png: is a file; choose a folder for OUT"),
         (
             ("a.png", "--dask", "tcp://127.0.0.1:9"),
-            "--dask tcp://127.0.0.1:9: no scheduler answers there (OSError); start one or correct it",
+            "--dask tcp://127.0.0.1:9: no scheduler answers there (ConnectionRefusedError); start one or correct it",
         ),
         (("a.png", "--workers", "0"), "--workers 0: must be 1 or more"),
         (

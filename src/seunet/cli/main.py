@@ -33,7 +33,7 @@ from seunet.cli.segment import segment
 from seunet.cli.train import train
 from seunet.cli.view import view
 from seunet.errors import ResourceError, SeunetError
-from seunet.system import address_space_bytes
+from seunet.system import address_space_bytes, settle_without_home
 
 EXIT_BUG = 70
 EXIT_TERMINATED = 143
@@ -145,6 +145,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive
     signal.signal(signal.SIGTERM, _on_terminate)
+    settle_without_home()
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
     sys.exit(run(get_command(app), debug=DEBUG in sys.argv[1:]))
 
