@@ -25,7 +25,15 @@ from support.slides import make_slide
 from support.tiffs import spoil_tile, tiff_bytes
 from tests.support.tissue_model import discs
 
-FILES = ("objects.geojson", "counts.csv", "labels.tif", "overlay.png", "heads.png")
+FILES = (
+    "objects.geojson",
+    "objects.csv",
+    "counts.csv",
+    "labels.tif",
+    "overlay.png",
+    "heads.png",
+    "heads.tif",
+)
 
 
 @pytest.fixture

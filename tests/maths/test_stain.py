@@ -133,3 +133,14 @@ def test_the_target_is_two_unit_vectors() -> None:
 def test_what_is_not_an_rgb_image_is_refused() -> None:
     with pytest.raises(InputError, match=r"`rgb` \(=float64 \[4, 4, 3\]\) must be uint8 \[height, width, 3\]"):
         normalise_stain(np.zeros((4, 4, 3)))  # type: ignore[arg-type]
+
+
+def test_the_density_of_haematoxylin_is_what_was_mixed() -> None:
+    """255 · 10^(−C·M) of QuPath's stains, back to C: to a few hundredths, which is what 8 bits allow."""
+    from seunet.maths.stain import QUPATH, haematoxylin_density
+
+    matrix = QUPATH / np.linalg.norm(QUPATH, axis=1, keepdims=True)
+    amounts = np.stack(np.meshgrid(np.linspace(0, 1.5, 31), np.linspace(0, 0.8, 17)), axis=-1)
+    rgb = np.clip(np.rint(255 * 10.0 ** -(amounts @ matrix)), 0, 255).astype(np.uint8)
+    assert np.abs(haematoxylin_density(rgb) - amounts[..., 0]).max() < 0.04
+    assert (haematoxylin_density(np.full((2, 3), 255, dtype=np.uint8)) == 0).all()

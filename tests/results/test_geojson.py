@@ -51,12 +51,12 @@ def test_a_feature_reads_as_documented(tmp_path: Path) -> None:
     assert feature["properties"] == {
         "objectType": "annotation",
         "classification": {"name": "Drüse «µ»", "color": [0, 114, 178]},
-        "measurements": {"Area px^2": 224, "Area µm^2": 14, "Circularity": 0.552},
+        "measurements": {"Area px^2": 224, "Area µm^2": 14, "Diameter µm": 4.22, "Circularity": 0.552},
     }
     unknown = nuclei_frame(mpp=None)
     (feature,) = written(codes, unknown, tmp_path / "unknown.geojson")["features"]
     assert feature["properties"]["objectType"] == "detection"
-    assert set(feature["properties"]["measurements"]) == {"Area px^2", "Circularity"}
+    assert set(feature["properties"]["measurements"]) == {"Area px^2", "Diameter px", "Circularity"}
 
 
 def test_the_same_plane_gives_the_same_bytes_zipped_or_not(tmp_path: Path) -> None:

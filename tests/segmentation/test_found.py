@@ -148,7 +148,7 @@ def test_others_read_the_table_by_the_interface_they_share(found: Segmentation) 
 def test_what_is_saved_is_what_the_methods_give(found: Segmentation, tmp_path: Path) -> None:
     found.save(tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"objects.geojson", "counts.csv", "labels.tif", "overlay.png"}
+    assert names == {"objects.geojson", "objects.csv", "counts.csv", "labels.tif", "overlay.png"}
     assert json.loads((tmp_path / "out" / "objects.geojson").read_text()) == found.to_geojson()
     with Image.open(tmp_path / "out" / "overlay.png") as saved:
         assert np.array_equal(np.asarray(saved), found.overlay())

@@ -43,6 +43,15 @@ START = np.array([[0.65, 0.70, 0.29], [0.07, 0.99, 0.11]])
 DENSITY = -np.log(np.maximum(np.arange(256), 1) / 255.0).astype(np.float32)
 
 
+QUPATH = np.array([[0.651, 0.701, 0.290], [0.216, 0.801, 0.558]])
+"""Haematoxylin and eosin as QuPath has them before somebody estimates others."""
+
+_BASIS = np.stack([*(QUPATH / np.linalg.norm(QUPATH, axis=1, keepdims=True)), np.cross(*QUPATH)])
+_BASIS[2] /= np.linalg.norm(_BASIS[2])
+_HAEMATOXYLIN = (np.linalg.inv(_BASIS)[:, :1] * (DENSITY / np.log(10.0))).astype(np.float32)
+"""[3, 256]: what each value of each channel adds to the density of haematoxylin."""
+
+
 class Stains(NamedTuple):
     """`matrix` [2, 3]: unit absorbances of haematoxylin, eosin; `strength` [2]: 99th percentiles of C."""
 
@@ -65,6 +74,15 @@ def tissue(rgb: Uint8Array) -> NDArray[np.bool_]:
     luminance = tables[0][rgb[..., 0]] + tables[1][rgb[..., 1]] + tables[2][rgb[..., 2]]
     below: NDArray[np.bool_] = luminance < ((100 * LUMINOSITY + 16) / 116) ** 3
     return below
+
+
+def haematoxylin_density(rgb: Uint8Array) -> Float32Array:
+    """Density C₀ of haematoxylin of rgb [..., 3] in −log₁₀(I / 255) = C·M, for QuPath's stains and a residual.
+
+    Fixed stains: the number depends on the pixel alone, so it is the same in every tile and comparable between slides.
+    """
+    density: Float32Array = sum(table[rgb[..., channel]] for channel, table in enumerate(_HAEMATOXYLIN))
+    return np.maximum(density, 0)
 
 
 def concentrations(density: NDArray[np.floating], matrix: Float64Array, penalty: float) -> Float32Array:

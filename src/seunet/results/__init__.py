@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from seunet.results.geojson import write_geojson
     from seunet.results.label_plane import ArrayPlane, Plane
     from seunet.results.label_tiff import write_label_tiff
+    from seunet.results.measures import MeasuredPlane
     from seunet.results.overlay import write_overlay
     from seunet.results.write import write_results
 else:

@@ -8,14 +8,14 @@ import json
 import math
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
 
-from seunet.results.counts import short
 from seunet.results.find_objects import Object
 from seunet.results.frame import MIN_SCALE, Frame
+from seunet.results.measures import Measures, ObjectMeans, ObjectTable, geojson_measures
 from seunet.storage.atomic import atomic_path
 
 ISOTROPIC: Final = math.pi / 8 * (1 + math.sqrt(2))
@@ -31,24 +31,45 @@ BUFFER_BYTES: Final = 1 << 20
 COMPRESS_LEVEL: Final = 6
 
 
-def write_geojson(path: Path, found: Iterable[Object], frame: Frame, *, smooth: bool = False) -> int:
+def write_geojson(
+    path: Path,
+    found: Iterable[Object],
+    frame: Frame,
+    *,
+    smooth: bool = False,
+    means: ObjectMeans | None = None,
+    table: Path | None = None,
+) -> int:
     """Write a FeatureCollection, gzipped if the name ends in .gz, and return how many features it has.
+
+    `means` adds its planes' to the measurements; `table` is a CSV file of the same objects, written beside.
 
     Outlines run along pixel edges: their area is that of the pixels.  With `smooth` they cut the corners of the
     pixels where that changes the area by less than half a per cent: smaller files, the same pixels.
     """
     number = 0
-    with atomic_path(path) as part, _opened(part, path.suffix == ".gz") as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(_opened(stack.enter_context(atomic_path(path)), path.suffix == ".gz"))
+        rows = None
+        if table is not None:
+            rows = ObjectTable(stack.enter_context(_opened(stack.enter_context(atomic_path(table)), False)), frame)
         file.write('{"type":"FeatureCollection","features":[')
         for number, one in enumerate(found, start=1):
             file.write("\n" if number == 1 else ",\n")
-            file.write(feature(one, frame, smooth=smooth))
+            file.write(feature(one, frame, smooth=smooth, means=means, table=rows))
         file.write("\n]}\n")
     return number
 
 
-def feature(one: Object, frame: Frame, *, smooth: bool = False) -> str:
-    """One object as a GeoJSON feature."""
+def feature(
+    one: Object,
+    frame: Frame,
+    *,
+    smooth: bool = False,
+    means: ObjectMeans | None = None,
+    table: ObjectTable | None = None,
+) -> str:
+    """One object as a GeoJSON feature and, where there is one, as a row of the table."""
     from seunet.results.outlines import coordinates_text, edges_and_corners, through_middles, trace_rings
 
     area_px = one.area_px
@@ -61,9 +82,12 @@ def feature(one: Object, frame: Frame, *, smooth: bool = False) -> str:
     coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y)
     name = frame.class_names[one.code]
     identity = uuid.uuid5(NAMESPACE, f"{name} {coordinates}")
+    measured = Measures(area_px, circularity(area_px, length_px), {} if means is None else means.of(one))
+    if table is not None:
+        table.add(str(identity), one, measured)
     return (
         f'{{"type":"Feature","id":"{identity}","geometry":{{"type":"Polygon","coordinates":{coordinates}}},'
-        f'"properties":{{{_class_text(one.code, frame)},"measurements":{_measurements(area_px, length_px, frame)}}}}}'
+        f'"properties":{{{_class_text(one.code, frame)},"measurements":{geojson_measures(measured, frame)}}}}}'
     )
 
 
@@ -73,13 +97,6 @@ def _class_text(code: int, frame: Frame) -> str:
     name = json.dumps(frame.class_names[code], ensure_ascii=False)
     red, green, blue = frame.class_colors[code]
     return f'"objectType":"{kind}","classification":{{"name":{name},"color":[{red},{green},{blue}]}}'
-
-
-def _measurements(area_px: int, length_px: float, frame: Frame) -> str:
-    area_um2 = frame.area_um2(area_px)
-    in_um2 = "" if area_um2 is None else f'"Area µm^2":{short(area_um2, 2)},'
-    in_px = f'"Area px^2":{short(frame.area_level0(area_px), 2)},'
-    return f'{{{in_px}{in_um2}"Circularity":{short(circularity(area_px, length_px), 3)}}}'
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from seunet.images.image import RgbArray
 from seunet.results.find_objects import Labels
-from seunet.results.frame import Color
+from seunet.results.frame import Color, Frame
 from seunet.results.legend import QUICKLY, Line, code_shares, shades, with_legend
 from seunet.storage.atomic import write_bytes
 
@@ -53,6 +54,12 @@ def write_heads(
 def head_colors(count: int) -> list[Color]:
     """From dark to bright, as the heads go from fine to coarse."""
     return [(round(255 * red), round(255 * green), round(255 * blue)) for red, green, blue, *_ in shades(count)]
+
+
+def heads_frame(frame: Frame, count: int) -> Frame:
+    """That of the labels, for a plane of 0 where nobody looked and 1, 2, … for the heads from the finest."""
+    names = ("not looked at", *(f"head {number}" for number in range(1, count + 1)))
+    return replace(frame, class_names=names, class_colors=((0, 0, 0), *head_colors(count)), background=0)
 
 
 def head_lines(colors: Sequence[Color], won: Sequence[int], sigmas_px: Sigmas | None) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from seunet.results.find_objects import Labels, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.label_tiff import write_label_tiff
+from seunet.results.measures import MeasuredPlane, ObjectMeans
 from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, write_overlay
 
 
@@ -27,8 +29,11 @@ def write_results(
     smooth: bool = False,
     zipped: bool = False,
     rim: Labels | None = None,
+    measured: Mapping[str, MeasuredPlane] | None = None,
 ) -> Tally:
-    """Write objects.geojson (.gz with `zipped`), counts.csv, labels.tif and overlay.png, and say what was found.
+    """Write objects.geojson (.gz with `zipped`), objects.csv, counts.csv, labels.tif and overlay.png; what was found.
+
+    `measured` are planes beside that of the labels, whose means over each object are measurements of it.
 
     The files depend on the plane, the frame, the thumbnail and the options alone, to the byte.
     """
@@ -37,7 +42,8 @@ def write_results(
     check_thumbnail(thumbnail)
     numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
     passing = found if numbered is None else numbered.passing(found)
-    write_geojson(folder / ("objects.geojson.gz" if zipped else "objects.geojson"), passing, frame, smooth=smooth)
+    outlines, table = folder / ("objects.geojson.gz" if zipped else "objects.geojson"), folder / "objects.csv"
+    write_geojson(outlines, passing, frame, smooth=smooth, means=ObjectMeans(measured or {}), table=table)
     write_counts(folder / "counts.csv", tally, frame, skipped_px)
     write_label_tiff(folder / "labels.tif", plane, frame)
     write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered, skipped_px)

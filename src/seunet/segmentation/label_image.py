@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from seunet.errors import RegionError, StorageError
 from seunet.images.image import Image
 from seunet.images.overview import Tissue, find_tissue
+from seunet.maths.stain import haematoxylin_density
 from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
@@ -34,6 +35,10 @@ from seunet.segmentation.tiling import Tile, cut_to
 from seunet.storage.ledger import Ledger
 
 LABELS, HEADS, RIM, PROBABILITIES = "labels.u8", "heads.u8", "rim.u8", "probabilities-{}.u8"
+HAEMATOXYLIN, CONFIDENCE = "haematoxylin.u8", "confidence.u8"
+PLANES = (LABELS, HEADS, RIM, HAEMATOXYLIN, CONFIDENCE)
+DENSITY_UNITS = 100.0
+"""Of haematoxylin, that are 1: densities up to 2.55 are told apart by hundredths."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class LabelSettings:
     """Whether probabilities are kept too, as round(255 p)."""
     heads: bool = True
     """Whether the head that won each pixel is kept too: 1, 2, … from the finest, 0 where nobody looked."""
+    measured: bool = False
+    """Whether density of haematoxylin and confidence of each pixel are kept too, to be averaged over objects."""
     strict: bool = False
     """Whether a part that cannot be read ends the run."""
     read_ahead: int = 1
@@ -77,6 +84,8 @@ class Labelled:
     rim: Path | None
     """1 where touching objects meet; None for models that did not learn it."""
     probabilities: tuple[Path, ...]
+    haematoxylin: Path | None
+    confidence: Path | None
     tiles: int
     """Tiles with tissue in them; `tiles_before` of them were done by an earlier run."""
     tiles_before: int
@@ -159,9 +168,10 @@ def _open_planes(
     stack: ExitStack,
 ) -> dict[str, Plane]:
     names = [LABELS] + [HEADS] * settings.heads + [RIM] * (network.rim is not None)
+    names += [HAEMATOXYLIN, CONFIDENCE] * settings.measured
     names += [PROBABILITIES.format(number) for number in range(network.classes)] * settings.probabilities
     if ledger.afresh:
-        for path in [folder / LABELS, folder / HEADS, folder / RIM, *folder.glob(PROBABILITIES.format("*"))]:
+        for path in [*(folder / name for name in PLANES), *folder.glob(PROBABILITIES.format("*"))]:
             path.unlink(missing_ok=True)
     planes = {name: stack.enter_context(Plane(folder / name, *size)) for name in names}
     if ledger.afresh:
@@ -250,15 +260,15 @@ class _Run:
     def _predicted(self, given: TileInput) -> _Finished:
         began = time.monotonic()
         prediction = self.network.predict_tile(given, self.raster.size)
-        work = self._finished(given.tile, prediction, given.part.gaps)
+        work = self._finished(given, prediction)
         self.seconds.network += time.monotonic() - began
         return work
 
-    def _finished(self, tile: Tile, prediction: Prediction, gaps: tuple[Gap, ...]) -> _Finished:
-        mine = gaps_within(gaps, tile.rows, tile.columns)
+    def _finished(self, given: TileInput, prediction: Prediction) -> _Finished:
+        tile, mine = given.tile, gaps_within(given.part.gaps, given.tile.rows, given.tile.columns)
         unread = _unread(tile, mine)
         analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
-        blocks = self._blocks(prediction, analysed, unread)
+        blocks = self._blocks(given, prediction, analysed, unread)
         return _Finished(tile, blocks, _record(tile, prediction, analysed, unread, mine, self.network))
 
     def _write(self, work: _Finished) -> None:
@@ -270,7 +280,7 @@ class _Run:
         self.seconds.writing += time.monotonic() - began
 
     def _blocks(
-        self, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
+        self, given: TileInput, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
     ) -> dict[str, NDArray[np.uint8]]:
         """What goes into each plane: glass has its own label, and what could not be read has 255."""
         background = self.settings.background
@@ -284,6 +294,11 @@ class _Run:
             if name in self.planes:
                 glass = np.uint8(255 if number == background else 0)
                 blocks[name] = np.where(analysed, as_byte(plane), glass)
+        if CONFIDENCE in self.planes:
+            rows, columns = given.tile.rows.within(given.held[0]), given.tile.columns.within(given.held[1])
+            density = haematoxylin_density(given.part.pixels[rows, columns])
+            blocks[HAEMATOXYLIN] = np.minimum(np.rint(density * DENSITY_UNITS), 255).astype(np.uint8)
+            blocks[CONFIDENCE] = as_byte(prediction.confidence)
         for name, block in blocks.items():
             block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
@@ -338,7 +353,9 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         labels=folder / LABELS,
         heads=folder / HEADS if settings.heads else None,
         rim=folder / RIM if RIM in run.planes else None,
-        probabilities=tuple(folder / name for name in run.planes if name not in (LABELS, HEADS, RIM)),
+        probabilities=tuple(folder / name for name in run.planes if name not in PLANES),
+        haematoxylin=folder / HAEMATOXYLIN if settings.measured else None,
+        confidence=folder / CONFIDENCE if settings.measured else None,
         tiles=len(wanted),
         tiles_before=before,
         tissue_share=1.0 if run.tissue is None else run.tissue.share,

@@ -8,10 +8,11 @@ OUT/NAME/.work/       labels and ledger while it is being made; a stopped run re
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,12 +27,14 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
 from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
-from seunet.results.heads_map import write_heads
+from seunet.results.heads_map import heads_frame, write_heads
 from seunet.results.label_plane import Plane
+from seunet.results.label_tiff import write_label_tiff
+from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.label_image import Labelled, LabelSettings, label_image, planes_of
+from seunet.segmentation.label_image import DENSITY_UNITS, Labelled, LabelSettings, label_image, planes_of
 from seunet.segmentation.options import Choices, scale_name
 from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
@@ -41,7 +44,7 @@ from seunet.storage.output_folder import first_difference, held
 
 RUN_NAME: Final = "run.json"
 WORK_NAME: Final = ".work"
-HEADS_NAME: Final = "heads.png"
+HEADS_NAME, HEADS_TIFF = "heads.png", "heads.tif"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
@@ -78,6 +81,8 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
             return FileResult(item.name, "before", (), before["summary"])
         document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
         note_scale(document, scale)
+        # Where the viewer finds the slide: from the result, so that both can be moved together.
+        document["source"] = Path(os.path.relpath(item.path, folder)).as_posix()
         document["clock"]["seconds_by_part"]["scale"] = round(estimated - opened, 2)
         document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -132,6 +137,18 @@ def forget(folder: Path) -> None:
     shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
 
 
+@contextmanager
+def measured_planes(found: Labelled) -> Iterator[dict[str, MeasuredPlane]]:
+    """What is averaged over each object."""
+    with ExitStack() as stack:
+        planes = {HAEMATOXYLIN: (found.haematoxylin, DENSITY_UNITS), CONFIDENCE: (found.confidence, 255.0)}
+        yield {
+            name: MeasuredPlane(stack.enter_context(Plane(path, *found.size)), units)
+            for name, (path, units) in planes.items()
+            if path is not None
+        }
+
+
 def _analysed(
     image: Image,
     model: ScaleUNet,
@@ -152,13 +169,14 @@ def _analysed(
         tissue=choices.tissue and frame.background is not None,
         background=frame.background or 0,
         probabilities=choices.probabilities,
+        measured=True,
         strict=choices.strict,
     )
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
     give_back_freed_memory()
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
-    with planes_of(found) as (labels, rim):
+    with planes_of(found) as (labels, rim), measured_planes(found) as measured:
         tally = write_results(
             folder,
             labels,
@@ -170,9 +188,11 @@ def _analysed(
             smooth=choices.smooth,
             zipped=choices.zipped,
             rim=rim,
+            measured=measured,
         )
     if found.heads is not None:
         with Plane(found.heads, *found.size) as heads:
+            write_label_tiff(folder / HEADS_TIFF, heads, heads_frame(frame, len(found.pixels_by_head)))
             write_heads(folder / HEADS_NAME, small, heads, found.pixels_by_head, network.sigmas_px, frame.mpp)
     if choices.probabilities:
         with ExitStack() as stack:

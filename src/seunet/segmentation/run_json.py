@@ -59,6 +59,10 @@ def document_of(
         "results": {
             "objects": {name: int(tally.objects[code]) for code, name in enumerate(frame.class_names)},
             "pixels": {name: int(tally.pixels[code]) for code, name in enumerate(frame.class_names)},
+            "classes": [
+                {"name": name, "color": list(color)}
+                for name, color in zip(frame.class_names, frame.class_colors, strict=True)
+            ],
             "skipped_px": found.skipped_px,
             "not_analysed": [[*gap.rows, *gap.columns, gap.reason] for gap in found.gaps],
             "objects_cut": tally.cut,
