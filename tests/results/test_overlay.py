@@ -120,7 +120,7 @@ def test_one_call_writes_all_files_with_the_same_bytes_each_time(tmp_path: Path)
             tmp_path / name, ArrayPlane(codes), nuclei_frame(), thumbnail, min_area_px=5, skipped_px=7
         )
         assert tally.objects.sum() > 0
-    names = ["counts.csv", "labels.tif", "objects.geojson", "overlay.png"]
+    names = ["counts.csv", "labels.tif", "objects.csv", "objects.geojson", "overlay.png"]
     assert sorted(entry.name for entry in (tmp_path / "a").iterdir()) == names
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in names)
     write_results(tmp_path / "c", ArrayPlane(codes), nuclei_frame(), thumbnail, zipped=True)

@@ -6,7 +6,6 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -66,12 +65,17 @@ def colour_at(page: Page, x: float, y: float, pane: str = "pane") -> list[int]:
 
 def click(page: Page, x: float, y: float) -> None:
     """Click a place of the slide."""
-    at: Any = page.evaluate(
+    page.mouse.click(*place(page, x, y))
+
+
+def place(page: Page, x: float, y: float) -> tuple[float, float]:
+    """Where a place of the slide is on the page."""
+    left, top = page.evaluate(
         "([x, y]) => { const pane = window.seunet.pane, box = pane.place.getBoundingClientRect();"
         "const at = pane.toScreen(x, y); return [box.left + at.x, box.top + at.y]; }",
         [x, y],
     )
-    page.mouse.click(*at)
+    return left, top
 
 
 def near(colour: list[int], wanted: tuple[int, int, int], off: int = 30) -> bool:
@@ -150,3 +154,55 @@ def test_keys_switch_layers_and_the_theme_is_light_or_dark(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(23, 22, 25)"
     page.click("#theme")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 248)"
+
+
+def test_a_region_is_drawn_and_saved_as_geojson(page: Page, tmp_path: Path) -> None:
+    go(page, 600, 600, 1)
+    page.click("#draw-rectangle")
+    start, end = (place(page, *point) for point in ((400, 500), (700, 800)))
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=4)
+    page.mouse.up()
+    page.wait_for_selector("path.region")
+    page.click("#draw-polygon")
+    for point in ((200, 400), (300, 400), (300, 600)):
+        page.mouse.click(*place(page, *point))
+        page.wait_for_timeout(350)  # two clicks at once would be a double click
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => window.seunet.regions.regions.length === 2")
+    with page.expect_download() as waiting:
+        page.click("#save-regions")
+    waiting.value.save_as(tmp_path / "regions.geojson")
+    first, second = json.loads((tmp_path / "regions.geojson").read_text())["features"]
+    assert first["properties"] == {"objectType": "annotation", "name": "region 1"}
+    corners = first["geometry"]["coordinates"][0]
+    assert corners[0] == corners[-1]
+    assert sorted({x for x, _ in corners}) == pytest.approx([400, 700], abs=2)
+    assert sorted({y for _, y in corners}) == pytest.approx([500, 800], abs=2)
+    assert len(second["geometry"]["coordinates"][0]) == 4
+    page.reload()
+    page.wait_for_function(READY)
+    page.set_input_files("#regions-file", tmp_path / "regions.geojson")
+    page.wait_for_function("() => window.seunet.regions.regions.length === 2")
+
+
+def test_two_results_are_compared_side_by_side_and_by_swipe(page: Page) -> None:
+    page.select_option("#other", label="second")
+    page.wait_for_selector("#differences dd")
+    counts = page.eval_on_selector_all("#differences dd", "all => all.map(one => one.textContent)")
+    assert counts == ["132", "0", "12", "1"]
+    page.wait_for_function("() => window.seunet.second?.columns?.length > 0")
+    go(page, 650, 650, 2)
+    same = "() => [window.seunet.pane, window.seunet.second].map(pane => pane.osd.viewport.getCenter(true).x)"
+    first, second = page.evaluate(same)
+    assert first == pytest.approx(second, abs=1e-4)
+    page.click("#only-differences")
+    page.wait_for_function("() => [...(window.seunet.pane.outlines.mask ?? [])].filter(Boolean).length === 2")
+    page.click("#swipe")
+    assert page.locator("#stage.swipe").count() == 1
+    page.focus("#divider")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.getElementById('stage').style.getPropertyValue('--at')") == "52%"
+    page.reload()
+    page.wait_for_selector("#differences dd")

@@ -20,6 +20,10 @@ def open_image(path: Path, user_mpp: float | None = None) -> Image:
     PNG and JPEG are decoded here; TIFF is read in parts by tifffile; what OpenSlide knows as a scanner's format, by it.
     Opening foreign files in this process is for tests and quick looks: `sandboxed.open_guarded` survives any file.
     """
+    if (path / "zarr.json").is_file():
+        from seunet.images.zarr_image import open_probabilities
+
+        return open_probabilities(path)
     start = first_bytes(path)
     if not start:
         raise InputError(f"{path.name}: is empty; copy or export it again")

@@ -27,6 +27,7 @@ from seunet.viewer.finding import Shown
 from seunet.viewer.guard import Guard
 from seunet.viewer.items import Item
 from seunet.viewer.objects import selecting
+from seunet.viewer.objects.comparing import Compared, compare
 from seunet.viewer.objects.index import Mask, ObjectIndex
 from seunet.viewer.readers import Readers
 
@@ -68,6 +69,8 @@ class Viewer:
     def __init__(self, shown: Sequence[Shown]) -> None:
         self._readers, self._cache = Readers(), TileCache()
         self._items = [Item(one, self._readers) for one in shown]
+        self._comparisons: dict[tuple[int, int], Compared] = {}
+        self._lock = threading.Lock()
         self._files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in KINDS}
 
     def routes(self) -> list[Route]:
@@ -84,6 +87,7 @@ class Viewer:
             Route("/api/mask/{item:int}", self.mask),
             Route("/api/at/{item:int}", self.at),
             Route("/api/object/{item:int}/{number:int}", self.one_object),
+            Route("/api/compare/{item:int}/{other:int}", self.compare),
             Route("/api/export/{item:int}/{kind}", self.export),
             Route("/tiles/{item:int}/{layer}/{halvings:int}/{x:int}/{y:int}", self.tile),
             Route("/cells/{item:int}/{column:int}/{row:int}", self.cell),
@@ -102,7 +106,10 @@ class Viewer:
         return self._items[number]
 
     def _index(self, request: Request) -> ObjectIndex:
-        builder = self._item(request).objects
+        return self._index_of(self._item(request))
+
+    def _index_of(self, item: Item) -> ObjectIndex:
+        builder = item.objects
         if builder is None:
             raise HTTPException(404)
         builder.wait(60)
@@ -112,7 +119,23 @@ class Viewer:
         return index
 
     def _selected(self, request: Request, index: ObjectIndex) -> Mask:
-        return selecting.selected(index, selecting.read_filter(request.query_params, index))
+        mask = selecting.selected(index, selecting.read_filter(request.query_params, index))
+        if "differs" in request.query_params:
+            other = _number(request.query_params["differs"])
+            compared = self._compared(request.path_params["item"], other)
+            mask &= ~compared.first_matched | compared.other_class
+        return mask
+
+    def _compared(self, first: int, second: int) -> Compared:
+        """Item `first` beside item `second`; kept, because every tile of a filter asks for it."""
+        if max(first, second) >= len(self._items):
+            raise HTTPException(404)
+        with self._lock:
+            if (first, second) not in self._comparisons:
+                scale = self._items[first].grid.width / self._items[second].grid.width
+                indices = self._index_of(self._items[first]), self._index_of(self._items[second])
+                self._comparisons[first, second] = compare(*indices, scale)
+            return self._comparisons[first, second]
 
     def list_shown(self, request: Request) -> Response:
         """The names of all."""
@@ -196,6 +219,18 @@ class Viewer:
         if number >= len(index):
             raise HTTPException(404)
         return JSONResponse(_described(index, number), headers=FRESH)
+
+    def compare(self, request: Request) -> Response:
+        """How many objects two results have in common."""
+        first, second = request.path_params["item"], request.path_params["other"]
+        found = self._compared(first, second)
+        counts = {
+            "both": int(found.first_matched.sum()),
+            "other_class": int(found.other_class.sum()),
+            "only_first": int((~found.first_matched).sum()),
+            "only_second": int((~found.second_matched).sum()),
+        }
+        return JSONResponse(counts, headers=FRESH)
 
     def export(self, request: Request) -> Response:
         """The selected objects as a file."""

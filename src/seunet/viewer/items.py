@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from seunet.errors import InputError
-from seunet.viewer.finding import LABELS, OBJECTS, Shown
+from seunet.results.heads_map import head_colors
+from seunet.viewer.finding import HEADS, LABELS, OBJECTS, PROBABILITIES, Shown
 from seunet.viewer.objects.building import IndexBuilder
 from seunet.viewer.objects.coverage import coverage_tile
 from seunet.viewer.objects.index import Mask, ObjectIndex
@@ -25,11 +26,14 @@ from seunet.viewer.tiles import (
     Paint,
     Source,
     code_painter,
+    heat_painter,
     jpeg,
     png,
     tile_pixels,
 )
 
+HEAT: Final = [(0, 0, 60), (80, 0, 130), (190, 30, 100), (250, 110, 30), (255, 220, 60)]
+"""From unlikely to likely."""
 BACKGROUND: Final = "background"
 NO_TILE: Final = png(np.full((1, 1, 4), CLEAR, dtype=np.uint8))
 
@@ -66,6 +70,14 @@ class Item:
         """The image, if it can be opened."""
         return None if self._slide_fault else self.shown.slide
 
+    @property
+    def offset(self) -> tuple[int, int]:
+        """Where the scanned part, which coordinates in GeoJSON begin at, lies on level 0."""
+        if self.shown.facts is not None:
+            return self.shown.facts.image.bounds.x, self.shown.facts.image.bounds.y
+        bounds = self._readers.image(self.slide).bounds if self.slide is not None else None
+        return (0, 0) if bounds is None else (bounds.x, bounds.y)
+
     @cached_property
     def classes(self) -> dict[str, Color]:
         """Names and colours by code; the background is one of them."""
@@ -91,6 +103,8 @@ class Item:
                 for name, color in self.classes.items()
             ],
             "layers": sorted(self.layers),
+            "heads": self.heads(),
+            "offset": self.offset,
             "outlines": shown.file(*OBJECTS) is not None,
             "notes": notes,
         }
@@ -114,7 +128,11 @@ class Item:
         found: dict[str, tuple[Source, Paint | None]] = {}
         if self.slide is not None:
             found["slide"] = Source(self.slide), None
-        makers: dict[str, tuple[str, Callable[[], Paint]]] = {"labels": (LABELS, self._label_paint)}
+        makers: dict[str, tuple[str, Callable[[], Paint]]] = {
+            "labels": (LABELS, self._label_paint),
+            "heads": (HEADS, self._head_paint),
+            "heat": (PROBABILITIES, lambda: heat_painter(HEAT)),
+        }
         for layer, (name, paint) in makers.items():
             path = self.shown.file(name)
             if path is not None and (source := self._source(path)) is not None:
@@ -124,6 +142,26 @@ class Item:
     def _label_paint(self) -> Paint:
         shown = {code: color for code, (name, color) in enumerate(self.classes.items()) if name != BACKGROUND}
         return code_painter(shown)
+
+    def _head_paint(self) -> Paint:
+        return code_painter({number: color for number, color in enumerate(self._head_colors(), start=1)})
+
+    def _head_colors(self) -> list[Color]:
+        facts = self.shown.facts
+        return head_colors(max(1, len(facts.results.heads_won))) if facts is not None else []
+
+    def heads(self) -> list[dict[str, Any]] | None:
+        """The heads with their colours, where it is known which won where."""
+        facts = self.shown.facts
+        if facts is None or "heads" not in self.layers:
+            return None
+        sigmas, won = facts.results.head_sigmas_px, facts.results.heads_won
+        lines = []
+        for number, color in enumerate(self._head_colors()):
+            width = f", σ {sigmas[number][0]:.2g}–{sigmas[number][1]:.2g} px" if sigmas and number < len(sigmas) else ""
+            share = "" if won[number] is None else f": {100 * float(won[number] or 0):.0f} %"
+            lines.append({"name": f"head {number + 1}{width}{share}", "color": color})
+        return lines
 
     def _source(self, path: Path) -> Source | None:
         try:
@@ -158,9 +196,7 @@ class Item:
         """The objects of the result, whose index is being made from now on."""
         path = self.shown.file(*OBJECTS)
         if self._objects is None and path is not None:
-            bounds = self.shown.facts.image.bounds if self.shown.facts is not None else None
-            offset = (0, 0) if bounds is None else (bounds.x, bounds.y)
-            self._objects = IndexBuilder(path, (self.grid.width, self.grid.height), offset)
+            self._objects = IndexBuilder(path, (self.grid.width, self.grid.height), self.offset)
             self._objects.start()
         return self._objects
 

@@ -130,9 +130,11 @@ def code_painter(colors: dict[int, tuple[int, int, int]]) -> Paint:
 
 
 def heat_painter(scale: list[tuple[int, int, int]], channel: int = 0) -> Paint:
-    """Grey values → one of the colours of a scale, from low to high; 0 is clear."""
-    steps = np.linspace(0, len(scale) - 1, 256).round().astype(int)
-    table = color_table({value: (*scale[steps[value]], 255) for value in range(1, 256)})
+    """Grey values → the colours of a scale, from low and clear to high and opaque."""
+    places, ends = np.arange(256), np.linspace(0, 255, len(scale))
+    channels = [np.interp(places, ends, [color[number] for color in scale]).astype(int).tolist() for number in range(3)]
+    colors = [(red, green, blue, value) for value, (red, green, blue) in enumerate(zip(*channels, strict=True))]
+    table = color_table(dict(enumerate(colors)))
     return lambda read: table[read[..., channel]]
 
 

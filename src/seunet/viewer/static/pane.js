@@ -47,7 +47,7 @@ export class Pane extends EventTarget {
     for (const event of ["update-viewport", "open", "resize"]) this.osd.addHandler(event, () => this.follow());
     this.osd.addHandler("zoom", () => this.weigh());
     this.osd.addHandler("canvas-click", (event) => {
-      if (!event.quick) return;
+      if (!event.quick || this.drawing) return;
       const at = this.toSlide(event.position);
       this.dispatchEvent(new CustomEvent("point", { detail: at }));
     });
