@@ -1,0 +1,1 @@
+"""How the viewer fares with large slides."""

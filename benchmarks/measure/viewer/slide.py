@@ -1,0 +1,226 @@
+"""A slide of 40,000 × 40,000 pixels with 500,000 objects in `seunet view`, and how its figures grow from a smaller one.
+
+    python -m benchmarks.measure.viewer.slide
+
+In headless Chromium without a graphics card: the first view, tiles, frames per second while outlines are panned; and
+the memory of the server with all its processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.declare import Benchmark
+from benchmarks.record import write_results
+from seunet.results import Frame
+from seunet.results import write_results as write_files
+from support.planes import discs
+from support.slides import make_slide
+
+BENCHMARK = Benchmark("measure.viewer.slide", ("results/benchmarks/viewer.json",), 10)
+
+SIDES_PX = (10_000, 40_000)
+BLOCK_PX, STEP_PX = 1000, 55
+TILES = 200
+QUANTILES = {"median": 0.5, "p95": 0.95}
+PAN_SECONDS = 4
+FRAME = Frame(1.0, 0, 0, 0.25, ("background", "nucleus"), ((0, 0, 0), (255, 214, 64)))
+PAN = """async ([seconds, zoom]) => {
+  const pane = window.seunet.pane, viewport = pane.osd.viewport, width = pane.facts.width;
+  viewport.zoomTo(zoom * width / pane.place.clientWidth, null, true);
+  viewport.panTo(new OpenSeadragon.Point(0.4, 0.4), true);
+  await new Promise(done => setTimeout(done, 3000));
+  const step = 8 / zoom / width, times = [];
+  return await new Promise(done => {
+    const frame = now => {
+      times.push(now);
+      if (now - times[0] > 1000 * seconds) return done(times);
+      viewport.panBy(new OpenSeadragon.Point(step, step / 3), true);
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+}"""
+
+
+VIEW_PX = "document.getElementById('stage').clientWidth * document.getElementById('stage').clientHeight"
+
+
+class Repeated:
+    """One block of discs over and over: a plane of any size that takes the memory of a block."""
+
+    def __init__(self, side_px: int) -> None:
+        self.height_px = self.width_px = side_px
+        random = np.random.default_rng(0)
+        places = np.stack(np.meshgrid(*[np.arange(18) * STEP_PX + 30] * 2), axis=-1).reshape(-1, 2)
+        shifts, radii = random.integers(-12, 13, places.shape), random.uniform(5, 14, len(places))
+        circles = [(float(r), float(c), float(radius)) for (r, c), radius in zip(places + shifts, radii, strict=True)]
+        self._block = discs(BLOCK_PX, BLOCK_PX, circles)
+
+    def read(self, y: int, x: int, height_px: int, width_px: int) -> NDArray[np.uint8]:
+        columns = np.arange(x, x + width_px) % BLOCK_PX
+        return self._block[np.arange(y, y + height_px) % BLOCK_PX][:, columns]
+
+
+def make_result(folder: Path, side_px: int) -> int:
+    """A slide and the files of its result; how many objects there are."""
+    slide = make_slide(folder / "slide.tif", side_px)
+    out = folder / "out"
+    tally = write_files(out, Repeated(side_px), FRAME, np.full((64, 64, 3), 220, dtype=np.uint8), split=False)
+    level = {"width_px": side_px, "height_px": side_px, "downsample": 1.0}
+    run = {
+        "image": {"file": slide.name, "bytes": slide.stat().st_size, "levels": [level], "mpp": {"x": 0.25, "y": 0.25}},
+        "scale": {"source": "tiff-tag"},
+        "results": {"objects": {"background": 0, "nucleus": int(tally.objects[1])}},
+        "source": str(slide.absolute()),
+    }
+    (out / "run.json").write_text(json.dumps(run))
+    return int(tally.objects[1])
+
+
+class Watched:
+    """The memory of a process and of its children, looked at again and again."""
+
+    def __init__(self, pid: int) -> None:
+        self._process, self._stop = psutil.Process(pid), threading.Event()
+        self.peak_server, self.peak_all = 0, 0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.2):
+            try:
+                own = self._process.memory_full_info().pss
+                children = [child.memory_full_info().pss for child in self._process.children(recursive=True)]
+            except psutil.Error:
+                continue
+            self.peak_server, self.peak_all = max(self.peak_server, own), max(self.peak_all, own + sum(children))
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+@contextmanager
+def server(out: Path) -> Iterator[tuple[str, Watched]]:
+    """`seunet view` until the block ends."""
+    command = [sys.executable, "-m", "seunet", "view", str(out), "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        watched = Watched(process.pid)
+        try:
+            yield address, watched
+        finally:
+            watched.stop()
+            process.terminate()
+
+
+def tile_seconds(address: str, side_px: int, layer: str) -> list[float]:
+    """The time of tiles at random places and zooms, each asked for the first time."""
+    place, random = urlsplit(address), np.random.default_rng(1)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port)
+    seconds: list[float] = []
+    seen: set[tuple[int, int, int]] = set()
+    while len(seconds) < TILES:
+        halvings = int(random.integers(0, 4))
+        tiles = -(-side_px // (512 << halvings))
+        x, y = (int(number) for number in random.integers(0, tiles, 2))
+        if (halvings, x, y) in seen:
+            continue
+        seen.add((halvings, x, y))
+        began = time.perf_counter()
+        connection.request("GET", f"{place.path}tiles/0/{layer}/{halvings}/{x}/{y}")
+        reply = connection.getresponse()
+        reply.read()
+        assert reply.status == 200
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def frames_per_second(page: Page, zoom: float, per_px: float) -> dict[str, float]:
+    """While the slide is panned by 8 screen pixels per frame, with outlines."""
+    times = page.evaluate(PAN, [PAN_SECONDS, zoom])
+    gaps = sorted(float(gap) for gap in np.diff(times))
+    return {
+        "zoom": zoom,
+        "mean": round(1000 * len(gaps) / sum(gaps), 1),
+        "slowest_twentieth": round(1000 / gaps[int(0.95 * len(gaps))], 1),
+        "objects_in_view": round(
+            per_px
+            * page.evaluate(
+                "document.getElementById('stage').clientWidth * document.getElementById('stage').clientHeight"
+            )
+            / zoom**2
+        ),
+    }
+
+
+def figures_of(side_px: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        objects = make_result(Path(folder), side_px)
+        size = (Path(folder) / "out" / "objects.geojson").stat().st_size
+        with server(Path(folder) / "out") as (address, watched), sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=given_browser(), args=["--no-sandbox", "--disable-gpu"])
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            began = time.perf_counter()
+            page.goto(address)
+            page.wait_for_function("() => window.seunet?.panel && window.seunet.pane.settled()", timeout=60_000)
+            first_view = time.perf_counter() - began
+            page.wait_for_function("() => window.seunet.pane.columns.length > 0", timeout=600_000)
+            indexed = time.perf_counter() - began
+            tiles = {layer: tile_seconds(address, side_px, layer) for layer in ("slide", "labels")}
+            frames = [frames_per_second(page, zoom, objects / side_px**2) for zoom in (0.3, 0.5, 1.0, 2.0)]
+            browser.close()
+    return {
+        "side_px": side_px,
+        "objects": objects,
+        "geojson_mib": round(size / 2**20),
+        "first_view_seconds": round(first_view, 2),
+        "index_seconds": round(indexed, 1),
+        "tile_ms": {
+            layer: {name: round(1000 * float(np.quantile(each, share)), 1) for name, share in QUANTILES.items()}
+            for layer, each in tiles.items()
+        },
+        "frames": frames,
+        "server_mib": round(watched.peak_server / 2**20),
+        "all_processes_mib": round(watched.peak_all / 2**20),
+    }
+
+
+def given_browser() -> str:
+    import shutil
+
+    return shutil.which("chromium") or sys.exit("no Chromium on this machine; `make browser` installs it")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("--sides", default=",".join(map(str, SIDES_PX)), metavar="PX,…", help="sides of the slides")
+    return made
+
+
+def main() -> None:
+    """Measure and write results/benchmarks/viewer.json."""
+    sides = [int(side) for side in re.findall(r"\d+", parser().parse_args().sides)]
+    print(write_results(BENCHMARK, {"slides": [figures_of(side) for side in sides]}))
+
+
+if __name__ == "__main__":
+    main()
