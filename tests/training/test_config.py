@@ -103,7 +103,7 @@ def test_malformed_overrides_are_refused(override: str, text: str, tmp_path: Pat
     [
         (
             "sede=1",
-            "c.yaml: unknown key 'sede'; did you mean 'seed'? (known: data, finish, machine, model, recipe, seed, start",
+            "c.yaml: unknown key 'sede'; did you mean 'seed'? (known: data, finish, machine, model, recipe, seed",
         ),
         ("recipe.epoch=1", "c.yaml: in `recipe`: unknown key 'epoch'; did you mean 'epochs'? (known: accumulate, av"),
         ("data.augmentation.crop=1", "c.yaml: in `data.augmentation`: unknown key 'crop'; did you mean 'crop_px'? ("),

@@ -108,7 +108,9 @@ class WindowDataset(Dataset[Window]):
         window_px = self.manifest.windows.size_px
         self.size_px = window_px if augmentation.crop_px is None else augmentation.crop_px
         if self.size_px > window_px:
-            raise InputError(f"{self.root}: `crop_px` (={self.size_px}) is larger than the windows, {window_px} px")
+            raise InputError(
+                f"{self.root}: `crop_px` (={self.size_px}) is larger than the windows, {window_px} px; lower it"
+            )
         self._used = sorted({row[0] for row in self.rows})
         used = [self.manifest.images[number] for number in self._used]
         check_resolutions(used, self.root, mpp, rim_um)
