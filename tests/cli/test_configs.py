@@ -32,9 +32,9 @@ def test_a_wheel_holds_the_configs_where_they_are_looked_for(tmp_path: Path, mon
 def test_every_config_is_listed_with_what_it_is_for() -> None:
     ran = seunet("configs", "list")
     assert (ran.code, ran.err) == (0, "")
-    names = [line.split("  ")[0] for line in ran.out.splitlines()]
-    assert names == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-    assert "nuclei-fine-tune       `nuclei` on images of your own" in ran.out
+    listed = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
+    assert list(listed) == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+    assert listed["nuclei-fine-tune"].startswith("`nuclei` on images of your own")
 
 
 @pytest.mark.parametrize("name", ["nuclei-fine-tune", "nuclei-fine-tune.yaml", "configs/nuclei-fine-tune.yaml"])

@@ -77,7 +77,8 @@ def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]
     weights = config.recipe.class_weights
     if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
         raise InputError(
-            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one per class, or null"
+            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one per class, or "
+            "null"
         )
     first = config.recipe.first_head_scale
     if config.recipe.foreign_share and first is None:
