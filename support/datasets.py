@@ -127,3 +127,22 @@ def write_nuclei(root: Path, images: int = 6, size_px: int = 64) -> Path:
         write_image(root / "images" / f"N{number}.png", pixels)
         write_image(root / "masks" / f"N{number}.png", mask)
     return root
+
+
+def write_touching(root: Path, images: int = 4, size_px: int = 96) -> Path:
+    """images/ and labels_inst/ of pairs of violet squares that touch along a paler line, which no outline shows."""
+    for number in range(images):
+        random = np.random.default_rng(number)
+        pixels = np.full((size_px, size_px, 3), (225.0, 160.0, 200.0))
+        instances = np.zeros((size_px, size_px), dtype=np.uint16)
+        for pair, (y, x) in enumerate((y, x) for y in range(6, size_px - 16, 30) for x in range(6, size_px - 26, 34)):
+            top, left = y + int(random.integers(0, 6)), x + int(random.integers(0, 6))
+            pixels[top : top + 14, left : left + 24] = (110, 70, 150)
+            pixels[top : top + 14, left + 11 : left + 13] = (165, 120, 190)
+            instances[top : top + 14, left : left + 12] = 2 * pair + 1
+            instances[top : top + 14, left + 12 : left + 24] = 2 * pair + 2
+        pixels += random.normal(0, 6, pixels.shape)
+        write_image(root / "images" / f"T{number}.png", np.clip(pixels, 0, 255).astype(np.uint8))
+        (root / "labels_inst").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(instances).save(root / "labels_inst" / f"T{number}.png")
+    return root

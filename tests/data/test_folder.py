@@ -276,3 +276,15 @@ def test_windows_asked_for_that_images_do_not_fill_are_made_and_the_padding_is_s
 
 def nuclei_map(root: Path) -> Path:
     return write_csv(root / "classes.csv", [("code", "class"), (0, "other"), (1, "nucleus"), (9, "ignore")])
+
+
+def test_a_folder_labels_inst_holds_instance_maps(tmp_path: Path) -> None:
+    source = write_lab(tmp_path / "src", patients=1, images_each=1)
+    (source / "masks").rename(source / "labels_inst")
+    instances = np.zeros((48, 48), dtype=np.uint16)
+    instances[2:9, 2:9], instances[20:30, 20:25] = 300, 7
+    Image.fromarray(instances).save(source / "labels_inst" / "P0_0.png")
+    assert prepare(source, tmp_path / "a").code == 0
+    manifest = read_manifest(tmp_path / "a")
+    assert manifest.images[0].counts == {"instances": 2}
+    assert (np.asarray(Image.open(tmp_path / "a" / "instances" / "P0_0.png")) == instances).all()

@@ -207,3 +207,16 @@ def test_an_archive_nested_in_a_folder_of_its_own_name_is_found(tmp_path: Path) 
     (tmp_path / "src" / "MoNuSegTestData").mkdir(parents=True)
     (source / "MoNuSegTestData").rename(tmp_path / "src" / "MoNuSegTestData" / "MoNuSegTestData")
     assert seunet("data", "prepare", "monuseg", tmp_path / "src", tmp_path / "a").code == 0
+
+
+def test_three_patients_have_the_mpp_they_are_known_to_have_and_not_that_of_their_files(tmp_path: Path) -> None:
+    source = write_monuseg(tmp_path / "src", train=2, test=1)
+    for path in sorted(source.rglob("TCGA-00-1000*")):
+        path.rename(path.with_name(path.name.replace("TCGA-00-1000", "TCGA-HE-7129")))
+    ran = seunet("data", "prepare", "monuseg", source, tmp_path / "set", "--window", 32, "--workers", 1)
+    assert ran.code == 0, ran.err
+    found = {image.patient: (image.mpp, image.mpp_source) for image in read_manifest(tmp_path / "set").images}
+    assert found["TCGA-HE-7129"] == (0.5, "corrected")
+    assert {known for patient, known in found.items() if patient != "TCGA-HE-7129"} == {(0.252, "annotation")}
+    assert seunet("data", "prepare", "monuseg", source, tmp_path / "user", "--mpp", 0.3, "--window", 32).code == 0
+    assert {image.mpp for image in read_manifest(tmp_path / "user").images} == {0.3}

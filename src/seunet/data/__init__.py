@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from seunet.data.holding_out import HeldOut, hold_out
     from seunet.data.joined_windows import JoinedWindows
     from seunet.data.manifest import SPLITS, Manifest, read_manifest, summary_lines, write_manifest
-    from seunet.data.optics import Optics, OpticsShares, draw_optics, with_optics
+    from seunet.data.optics import (
+        Optics,
+        OpticsShares,
+        blurred,
+        draw_optics,
+        noisy,
+        sharpened,
+        shrunk_and_enlarged,
+        through_jpeg,
+        with_optics,
+    )
     from seunet.data.rim import rim_of, with_rim
     from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
     from seunet.data.stain_mixing import Mixing, draw_mixing, restained

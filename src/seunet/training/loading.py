@@ -97,7 +97,7 @@ def check_classes(section: DataSection, manifests: Sequence[Manifest]) -> None:
         if theirs != names[0]:
             raise InputError(
                 f"{one.root}: its classes ({', '.join(theirs)}) are not those of {sets[0].root} "
-                f"({', '.join(names[0])}); prepare both with one --class-map or --instance-class"
+                f"({', '.join(names[0])}); prepare both with one --class-map or --class-name"
             )
     if section.rim_um is not None and len(names[0]) != 2:
         raise InputError(f"`data.rim_um` is for background and one class of objects, not {', '.join(names[0])}")
