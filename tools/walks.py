@@ -60,11 +60,11 @@ def switches(functions: list[tuple[str, str]]) -> tuple[int, int]:
     return max(len(stays) - 1, 0), back
 
 
-def tissue(side: int = 300) -> Any:
+def tissue(side: int = 300, seed: int = 0) -> Any:
     """An image with round dark spots on pink."""
     import numpy as np
 
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     rows, columns = np.mgrid[:side, :side]
     image = np.full((side, side, 3), (230, 180, 205), dtype=np.float64) + random.normal(0, 6, (side, side, 3))
     for x, y in random.integers(0, side, (side // 4, 2)):
@@ -123,7 +123,7 @@ def _own_images(folder: Path) -> None:
     for name in ("images", "masks"):
         (folder / "own" / name).mkdir(parents=True)
     for number in range(4):
-        pixels = tissue(128)
+        pixels = tissue(128, number)
         Image.fromarray(pixels).save(folder / "own" / "images" / f"{number}.png")
         Image.fromarray((pixels[..., 0] < 150).astype("uint8")).save(folder / "own" / "masks" / f"{number}.png")
     (folder / "own" / "classes.csv").write_text("code,class\n0,background\n1,nucleus\n")

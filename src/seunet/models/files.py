@@ -91,7 +91,7 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     place = Path(name_or_folder)
     if place.is_dir():
         return place
-    if os.fspath(name_or_folder) in built_in_models():
+    if place.name == os.fspath(name_or_folder) and (BUILT_IN / place / CONFIG_NAME).is_file():
         return BUILT_IN / place
     shipped = ", ".join(built_in_models())
     raise ModelFileError(

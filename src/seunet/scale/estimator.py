@@ -143,7 +143,7 @@ def conflict(stated_mpp: float, found: ScaleEstimate) -> str | None:
     Said only where the stated value lies outside the interval and far from the estimate: one image in ten lies
     outside its 90 % interval, and a difference of less than half is no harm to a network that bears a few scales.
     """
-    if found.mpp is None or found.mpp_interval is None:
+    if found.mpp_interval is None or found.mpp is None:
         return None
     low, high = found.mpp_interval
     ratio = stated_mpp / found.mpp
