@@ -10,7 +10,6 @@ import argparse
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.declare import Benchmark
-from benchmarks.record import write_results
-from benchmarks.reliability.zeros import exit_unless_zero, parser_with_divisor
+from benchmarks.reliability.zeros import measure_rows, parser_with_divisor
 from seunet.data import verify
 from seunet.data.formats import plan_monuseg
 from seunet.data.prepare import Job, JobOutcome, PrepareSettings, make_plan, prepare, run_jobs
@@ -51,18 +49,17 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Measure every row; the counts can be divided for a trial."""
-    divisor: int = parser().parse_args().divisor
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
-        figures = {
-            "xml": xml_figures(scratch, 10_000 // divisor),
-            "rings": ring_figures(5_000 // divisor),
-            "images": image_figures(scratch, 10_000 // divisor),
-            "verify": verify_figures(scratch, 500 // divisor),
-            "interruption": kill_figures(scratch, 100 // divisor),
-        }
-    print(write_results(BENCHMARK, figures))
-    exit_unless_zero(figures, MUST)
+    measure_rows(BENCHMARK, parser(), rows, MUST)
+
+
+def rows(scratch: Path, divisor: int) -> dict[str, Any]:
+    return {
+        "xml": xml_figures(scratch, 10_000 // divisor),
+        "rings": ring_figures(5_000 // divisor),
+        "images": image_figures(scratch, 10_000 // divisor),
+        "verify": verify_figures(scratch, 500 // divisor),
+        "interruption": kill_figures(scratch, 100 // divisor),
+    }
 
 
 MUST = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.declare import Benchmark
-from benchmarks.record import write_results
-from benchmarks.reliability.zeros import exit_unless_zero, parser_with_divisor
+from benchmarks.reliability.zeros import measure_rows, parser_with_divisor
 from seunet.errors import ModelFileError, StorageError
 from seunet.training import TrainingConfig, read_checkpoint, write_checkpoint
 from support.checkpoints import checkpoint_of, killed_writer, step_of
@@ -50,17 +48,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Measure every row; the counts can be divided for a trial."""
-    divisor: int = parser().parse_args().divisor
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
-        figures = {
-            "resume": resume_figures(scratch / "resume", 50 // divisor),
-            "kill": kill_figures(scratch / "kill", 200 // divisor),
-            "faults": fault_figures(scratch / "faults"),
-            "damage": damage_figures(scratch / "damage", 2000 // divisor),
-        }
-    print(write_results(BENCHMARK, figures))
-    exit_unless_zero(figures, MUST)
+    measure_rows(BENCHMARK, parser(), rows, MUST)
+
+
+def rows(scratch: Path, divisor: int) -> dict[str, Any]:
+    return {
+        "resume": resume_figures(scratch / "resume", 50 // divisor),
+        "kill": kill_figures(scratch / "kill", 200 // divisor),
+        "faults": fault_figures(scratch / "faults"),
+        "damage": damage_figures(scratch / "damage", 2000 // divisor),
+    }
 
 
 def resume_figures(scratch: Path, cuts: int) -> dict[str, Any]:

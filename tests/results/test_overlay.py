@@ -12,7 +12,7 @@ from seunet.errors import InputError
 from seunet.results import legend
 from seunet.results.find_objects import Tally, objects
 from seunet.results.legend import code_shares, scale_bar
-from seunet.results.overlay import NumberedObjects, legend_lines, write_overlay
+from seunet.results.overlay import NumberedObjects, legend_lines, overlay_picture, write_overlay
 from seunet.results.write import write_results
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
@@ -23,7 +23,7 @@ def drawn(path: Path, thumbnail: np.ndarray, codes: Codes) -> np.ndarray:
     tally, plane = Tally(), ArrayPlane(codes)
     numbered = NumberedObjects(plane, *thumbnail.shape[:2])
     list(numbered.passing(objects(plane, nuclei_frame(), tally=tally)))
-    write_overlay(path, thumbnail, plane, nuclei_frame(), tally, numbered)
+    write_overlay(path, overlay_picture(thumbnail, plane, nuclei_frame(), tally, numbered))
     with Image.open(path) as image:
         return np.asarray(image).astype(int)
 
@@ -101,15 +101,9 @@ def test_the_scale_bar_is_a_round_length_within_a_quarter_of_the_width() -> None
     assert scale_bar(0.5, 2048) == (400, "200 µm")
 
 
-def test_a_thumbnail_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_a_thumbnail_that_is_none_is_one_line() -> None:
     with pytest.raises(InputError, match=r"`thumbnail` \[3, 4\] must be"):
-        write_overlay(
-            tmp_path / "a.png",
-            np.zeros((3, 4), np.uint8),
-            ArrayPlane(np.zeros((3, 4), np.uint8)),
-            nuclei_frame(),
-            Tally(),
-        )
+        overlay_picture(np.zeros((3, 4), np.uint8), ArrayPlane(np.zeros((3, 4), np.uint8)), nuclei_frame(), Tally())
 
 
 def test_one_call_writes_all_files_with_the_same_bytes_each_time(tmp_path: Path) -> None:

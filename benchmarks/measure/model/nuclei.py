@@ -17,7 +17,6 @@ What the card says of scales is decided on the held-out training images.
 from __future__ import annotations
 
 import argparse
-import math
 import shutil
 from pathlib import Path
 from statistics import fmean
@@ -30,6 +29,7 @@ from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS
 from seunet.data import read_manifest
 from seunet.evaluation import read_report
+from seunet.evaluation.fitting import range_around_one
 from seunet.maths import FUSIONS
 from seunet.models import load
 from seunet.pretrained import BUILT_IN
@@ -60,21 +60,12 @@ def ious(report: dict[str, Any], way: str, row: str) -> dict[float, float]:
 
 
 def scaled_filters_range(held_out: dict[str, Any]) -> tuple[float, float]:
-    """The scales around 1 at which scaling the filters is as good as resampling the image.
-
-    A scale between two measured ones counts as the nearer: the range ends half way to the first that is worse.
-    """
+    """The scales around 1 at which scaling the filters is as good as resampling the image."""
     head = f"head {matched_head(held_out)}"
     scaled, resampled = ious(held_out, "scaled_filters", head), ious(held_out, "resampled", head)
     scales = sorted(scaled)
     good = [scaled[scale] >= resampled[scale] - TOLERANCE for scale in scales]
-    first = last = scales.index(1.0)
-    while first > 0 and good[first - 1]:
-        first -= 1
-    while last < len(scales) - 1 and good[last + 1]:
-        last += 1
-    below, above = scales[max(first - 1, 0)], scales[min(last + 1, len(scales) - 1)]
-    return round(math.sqrt(scales[first] * below), 3), round(math.sqrt(scales[last] * above), 3)
+    return range_around_one(scales, good)
 
 
 def matched_head(held_out: dict[str, Any]) -> int:

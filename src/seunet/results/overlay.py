@@ -66,22 +66,11 @@ def check_thumbnail(thumbnail: RgbArray) -> None:
         raise InputError(f"`thumbnail` {list(thumbnail.shape)} must be [height, width, 3] up to {MAX_THUMBNAIL_PX} px")
 
 
-def write_overlay(
-    path: Path,
-    thumbnail: RgbArray,
-    plane: Labels,
-    frame: Frame,
-    tally: Tally,
-    numbered: NumberedObjects | None = None,
-    skipped_px: int = 0,
-) -> None:
+def write_overlay(path: Path, picture: RgbArray) -> None:
     """`overlay_picture` as PNG."""
     from seunet.images.pillow_codec import encode_png
 
-    write_bytes(
-        path,
-        encode_png(overlay_picture(thumbnail, plane, frame, tally, numbered, skipped_px), compress_level=QUICKLY),
-    )
+    write_bytes(path, encode_png(picture, compress_level=QUICKLY))
 
 
 def overlay_picture(

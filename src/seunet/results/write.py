@@ -14,7 +14,7 @@ from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.label_tiff import write_label_tiff
 from seunet.results.measures import MeasuredPlane, ObjectMeans
-from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, write_overlay
+from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, overlay_picture, write_overlay
 
 
 def write_results(
@@ -46,5 +46,6 @@ def write_results(
     write_geojson(outlines, passing, frame, smooth=smooth, means=ObjectMeans(measured or {}), table=table)
     write_counts(folder / "counts.csv", tally, frame, skipped_px)
     write_label_tiff(folder / "labels.tif", plane, frame)
-    write_overlay(folder / "overlay.png", thumbnail, plane, frame, tally, numbered, skipped_px)
+    picture = overlay_picture(thumbnail, plane, frame, tally, numbered, skipped_px)
+    write_overlay(folder / "overlay.png", picture)
     return tally

@@ -9,7 +9,7 @@ from seunet.doors import door
 
 if TYPE_CHECKING:
     from seunet.evaluation.fitting.commands import calibrate, fit_scale
-    from seunet.evaluation.fitting.head_choices import HeadChoices, chosen_heads
+    from seunet.evaluation.fitting.head_choices import HeadChoices, chosen_heads, range_around_one
     from seunet.evaluation.fitting.head_samples import SCALES, Sampled, sampled_heads
     from seunet.evaluation.fitting.held_out import check_not_learnt, images_to_fit
     from seunet.evaluation.fitting.scale_fit import (

@@ -103,7 +103,6 @@ def chosen_heads(samples: Sequence[Sampled]) -> HeadChoices:
 
 
 def _filter_range(scaled: Sequence[Sampled], resampled: Sequence[Sampled], head: int) -> tuple[float, float]:
-    """Around 1; a scale between two measured ones counts as the nearer: it ends half way to the first that is worse."""
     if not scaled:
         return 1.0, 1.0
     scales = sorted({one.scale for one in scaled})
@@ -111,6 +110,14 @@ def _filter_range(scaled: Sequence[Sampled], resampled: Sequence[Sampled], head:
     for scale in scales:
         now, then = (counts([one for one in ways if one.scale == scale], head) for ways in (scaled, resampled))
         good.append(mean_iou(now) >= mean_iou(then) - TOLERANCE)
+    return range_around_one(scales, good)
+
+
+def range_around_one(scales: Sequence[float], good: Sequence[bool]) -> tuple[float, float]:
+    """The range of rising scales around 1 that are all good.
+
+    A scale between two measured ones counts as the nearer: the range ends half way to the first that is not good.
+    """
     first = last = scales.index(1.0)
     while first > 0 and good[first - 1]:
         first -= 1
