@@ -50,6 +50,7 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.data
 	$(BIN)/python -m benchmarks.reliability.training
 	$(BIN)/python -m benchmarks.reliability.inference
+	$(BIN)/python -m benchmarks.reliability.trial
 
 # Every Python that is found, from the wheel, without constraints: downloads torch for each.
 wheels: $(STAMP)
