@@ -129,15 +129,20 @@ def _varied(pixels: RgbArray, scale: float, random: np.random.Generator) -> Samp
     averaged = scale < 1 and random.random() < 0.5
     part = rescale_pixels(part, scale, averaged)
     changes += ["averaged"] * averaged
-    if random.random() < 0.3:
+    # The scanner, after: its sharpening, its noise and its JPEG are of the pixels as they are kept, at any scale.
+    camera = random.random()
+    if camera < 0.25:
         part = blurred(part, float(random.uniform(0.3, 1.0)))
         changes.append("blur")
-    if random.random() < 0.2:
+    elif camera < 0.6:
+        part = sharpened(part, float(random.uniform(0.3, 1.5)))
+        changes.append("sharpened after")
+    if random.random() < 0.4:
         noise = random.normal(0, random.uniform(2, 8), part.shape)
         part = np.clip(np.rint(part + noise), 0, 255).astype(np.uint8)
         changes.append("noise")
-    if random.random() < 0.25:
-        part = through_jpeg(part, int(random.integers(60, 95)))
+    if random.random() < 0.4:
+        part = through_jpeg(part, int(random.integers(50, 95)))
         changes.append("jpeg")
     return Sample(part, scale, tuple(changes))
 
