@@ -197,7 +197,7 @@ def test_samples_are_the_same_every_time_and_some_are_averaged_noisy_and_restain
     first, second = (list(varied("a", pixels, 24)) for _ in range(2))
     assert all(np.array_equal(a.pixels, b.pixels) and a[1:] == b[1:] for a, b in zip(first, second, strict=True))
     changes = {change for sample in first for change in sample.changes}
-    assert {"averaged", "noise", "stain", "optics", "jpeg"} <= changes
+    assert {"averaged", "noise", "stain", "optics", "sharpened after", "jpeg"} <= changes
 
 
 def test_an_image_of_another_resolution_is_observed_at_its_relative_scale() -> None:

@@ -11,5 +11,6 @@ if TYPE_CHECKING:
     from seunet.evaluation.objects.agreement import VARIANTS, Variant, measure_agreement
     from seunet.evaluation.objects.as_segment import Found, found_objects
     from seunet.evaluation.objects.run import ObjectSettings, evaluate_objects
+    from seunet.evaluation.objects.scores import image_scores, set_scores
 else:
     __getattr__, __dir__ = door(__name__)

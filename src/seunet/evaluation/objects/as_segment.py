@@ -38,7 +38,12 @@ class Found(NamedTuple):
 
 
 def found_objects(
-    rgb: RgbArray, model: ScaleUNet, mpp: float | None = None, choice: ScaleChoice = "auto", device: str = "cpu"
+    rgb: RgbArray,
+    model: ScaleUNet,
+    mpp: float | None = None,
+    choice: ScaleChoice = "auto",
+    device: str = "cpu",
+    min_area_px: int = USUAL.min_area_px,
 ) -> Found:
     """What `seunet segment` outlines in an image of this `mpp`, or of none that is stated."""
     image = ArrayImage(rgb, None if mpp is None else Mpp(mpp, mpp, "user"))
@@ -52,7 +57,7 @@ def found_objects(
     with TemporaryDirectory() as scratch:
         labelled = label_image(image, network, plan, Path(scratch), settings)
         with planes_of(labelled) as (labels, rim):
-            found = objects(labels, frame, split=USUAL.split, min_area_px=USUAL.min_area_px, rim=rim)
+            found = objects(labels, frame, split=USUAL.split, min_area_px=min_area_px, rim=rim)
             working = numbered(found, labelled.size)
     return Found(in_image_pixels(working, rgb.shape[:2], plan.downsample), known, plan.relative_scale)
 
