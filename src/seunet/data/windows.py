@@ -96,7 +96,7 @@ class WindowDataset(Dataset[Window]):
         `mpp` brings every image from its own µm per pixel to this one, before magnifications are drawn; `rim_um` makes
         the rim between touching objects, so wide on either side, the class after the set's last (`data.rim`).
 
-        A split larger than `cache_bytes` when decoded is mapped from disk instead (pixels.py).
+        A split larger than `cache_bytes` when decoded is mapped from disk instead (pixel_cache.py).
         """
         self.root = Path(root)
         manifest = read_manifest(self.root)

@@ -22,9 +22,8 @@ APPENDIX_SIGMAS: Final = equal_range(0.25, 2.75, 5)
 APPENDIX_SCALES: Final = (0.25, 0.3, 0.35, 0.42, 0.5, 0.59, 0.71, 0.84, 1.19, 1.41, 1.68, 2.0, 2.38, 2.83, 3.36, 4.0)
 """The s of Appendix C: steps of 2^¼ without s = 1."""
 
-
-TOLD_SCALES: Final = (0.5, 2.0)
-"""Those that are spoken of in words."""
+EXPLAINED_SCALES: Final = (0.5, 2.0)
+"""Those that the command explains in words."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def filter_study(image: Tensor, scales: Sequence[float] = APPENDIX_SCALES, seed:
 
 def explanation(study: FilterStudy) -> str:
     """What a newcomer sees in the picture, in plain lines."""
-    told = [match for match in study.matches if match.scale in TOLD_SCALES]
+    explained = [match for match in study.matches if match.scale in EXPLAINED_SCALES]
     return "\n".join(
         [
             "",
@@ -115,7 +114,7 @@ def explanation(study: FilterStudy) -> str:
             f"Below: the image rescaled by s ({len(study.matches)} values) and filtered with every σ. A matrix has",
             "the error between filter-then-rescale and rescale-then-filter. It is lowest where the ratio of the",
             "two σ is s, or near it if no pair has that ratio:",
-            *(_match_line(match) for match in told),
+            *(_match_line(match) for match in explained),
             "SEUNet runs all σ side by side with shared weights, so that one of them fits when the",
             "magnification changes.",
         ]

@@ -23,7 +23,7 @@ DIGITS: Final = 6
 
 
 def scores(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row of a table for each head and fusion of each way: {"way", "row", "label", "ious" a scale, "mean"}."""
+    """A row of a table for each head and fusion of each way: {"way", "row", "label", "ious" per scale, "mean"}."""
     rows: list[dict[str, Any]] = []
     for way in ways_of_predicting(document["arguments"]["ways"]):
         found = {row["scale"]: row["confusions"] for row in document["results"] if row["way"] == way.name}

@@ -44,7 +44,7 @@ from seunet.kernels.simd import (
 ) = range(11)
 
 (ROW_WEIGHT, ROW_BIAS, ROW_EPSILON, ROW_MEAN, ROW_VARIANCE, ROW_WEIGHT_GRADIENT, ROW_BIAS_GRADIENT, ROWS) = range(8)
-"""Rows of the table of numbers a channel, [ROWS, channels]: what is given and what is found."""
+"""Rows of the table [ROWS, channels]: the numbers per channel that are given, then those that are found."""
 
 
 @jit

@@ -187,15 +187,14 @@ def _check_arguments(
     discretisation: str,
     truncation: float,
 ) -> None:
-    for name, value, highest in (
-        ("in_channels", in_channels, MAX_CHANNELS),
-        ("out_channels", out_channels, MAX_CHANNELS),
-        ("scales", scales, MAX_SCALES),
+    for name, value, lowest, highest in (
+        ("in_channels", in_channels, 1, MAX_CHANNELS),
+        ("out_channels", out_channels, 1, MAX_CHANNELS),
+        ("scales", scales, 1, MAX_SCALES),
+        ("order", order, 0, MAX_ORDER),
     ):
-        if not 1 <= value <= highest:
-            raise InputError(f"`{name}` (={value}) must be from 1 to {highest}")
-    if not 0 <= order <= MAX_ORDER:
-        raise InputError(f"`order` (={order}) must be from 0 to {MAX_ORDER}")
+        if not lowest <= value <= highest:
+            raise InputError(f"`{name}` (={value}) must be from {lowest} to {highest}")
     if not lifting and in_channels % scales:
         raise InputError(f"`in_channels` (={in_channels}) must be divisible by `scales` (={scales})")
     if out_channels % scales:

@@ -15,7 +15,7 @@ from seunet.limits import MAX_ORDER
 from seunet.maths.sesn import GRID_ORDERS, Orders, steerable_taps
 
 WIDEST_DENSE_FILTER = 5
-"""Taps a side up to which one k×k convolution beats the two steps (benchmarks/measure/network/rival_layers.py)."""
+"""Taps per side up to which one k×k convolution beats the two steps (benchmarks/measure/network/rival_layers.py)."""
 
 
 class SteerableConv2d(ScaleConvolution):

@@ -1,4 +1,4 @@
-"""Counts and areas by class: one table a slide, one row a slide for a cohort."""
+"""Counts and areas by class: one table per slide, and one row per slide for a cohort."""
 
 from __future__ import annotations
 

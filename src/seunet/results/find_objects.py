@@ -93,7 +93,7 @@ def objects(
     """The objects of a plane in the order of their last pixels; parts of a split one in the order of their first.
 
     Args:
-        split: part touching nuclei at their necks, in classes that are counted (not in `frame.regions`).
+        split: separate touching nuclei where they narrow, in classes that are counted (not in `frame.regions`).
         min_area_px: smaller objects, and smaller parts of split ones, are left out and counted in `tally`.
         band_rows: rows read at once; changes the memory, not the result.
         rim: a plane that is not 0 where touching objects meet: they are parted along it before necks are looked for.

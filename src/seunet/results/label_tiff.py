@@ -23,7 +23,7 @@ SMALL_BYTES: Final = 3_500_000_000
 
 
 def write_label_tiff(path: Path, plane: Labels, frame: Frame) -> None:
-    """Write the codes as grey values, deflated, without a loss; half the size a level, down to one tile.
+    """Write the codes as grey values, deflated, without a loss; every level half as large, down to one tile.
 
     Levels are pages of their own, the smaller ones marked as reduced: both tifffile and OpenSlide find them so.
     Grey rather than a palette: with one, OpenSlide would show colours where codes are asked for.  The resolution tag

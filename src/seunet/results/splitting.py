@@ -60,7 +60,7 @@ def lower_envelope(upright: Any, lowest: Any, since: Any) -> int:
 def squared_distance(inside: Any) -> Any:
     """Squared distance of each pixel to the nearest one that is not `inside`; the border must not be inside.
 
-    Exact, in whole numbers: columns first, then the lower envelope of one parabola a column for each row (Meijster,
+    Exact, in whole numbers: columns first, then for each row the lower envelope of one parabola per column (Meijster,
     Roerdink and Hesselink 2000).
     """
     height, width = inside.shape

@@ -127,7 +127,7 @@ class RecipeSection(_Section):
     class_weights: tuple[float, ...] | None = None
     """What a pixel of each class counts for in the loss.  It decides at p > ½; the IoU is largest with p > IoU/2."""
     first_head_scale: float | None = Field(default=None, gt=0)
-    """Show each window to one head alone, at a magnification that its filters fit (`training.matching`): the one that
+    """Show each window to one head alone, at a magnification that its filters fit (`training.head_bands`): the one that
     fits the first.  None shows every window to all heads."""
     foreign_share: float = Field(default=0.0, ge=0, le=1)
     """With `first_head_scale`: the fraction of a head's windows drawn from the whole range of magnifications."""

@@ -28,7 +28,7 @@ class Painted(NamedTuple):
 
 
 def paint_regions(regions: Sequence[Region], name: str, height: int, width: int, *, clip: bool) -> Painted:
-    """The instance map of a height × width image, by the pixel-centre rule (maths/rings.py)."""
+    """The instance map of a height × width image, by the pixel-centre rule (maths/polygon_fill.py)."""
     instances = np.zeros((height, width), dtype=np.uint16)
     clipped = clipped_regions = overlap = 0
     short: list[str] = []

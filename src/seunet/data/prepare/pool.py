@@ -1,4 +1,4 @@
-"""A crew of worker processes that can be killed: a decoder that hangs costs one image, not the run."""
+"""Worker processes that can be killed: a decoder that hangs costs one image, not the run."""
 
 from __future__ import annotations
 

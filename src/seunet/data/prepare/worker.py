@@ -1,6 +1,6 @@
 """The process that opens files of unknown origin: one JSON line in, one JSON line out.
 
-`python -m seunet.data.prepare.worker LIMIT_BYTES PARENT`, started by crew.py.  It caps its own memory; its time is the
+`python -m seunet.data.prepare.worker LIMIT_BYTES PARENT`, started by pool.py.  It caps its own memory; its time is the
 parent's to cap, by killing it.  Nothing is pickled, and a crash here is a line of text there.
 """
 
