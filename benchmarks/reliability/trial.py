@@ -238,6 +238,7 @@ def main() -> None:
     parser = BENCHMARK.parser(__doc__)
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; default: all")
     names = parser.parse_args().steps
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is begun deaf to Ctrl-C
     figures = {}
     for name in names or STEPS:
         print(f"# {name}: {STEPS[name].__doc__}\n", flush=True)
