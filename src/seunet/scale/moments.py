@@ -41,21 +41,22 @@ def block_moments(plane: FloatImage) -> NDArray[np.float64]:
 
 def block_means(plane: FloatImage, blocks: tuple[int, int]) -> NDArray[np.float32]:
     """The mean of each of rows × columns equal parts of the plane, pixels on an edge shared: two small products."""
-    return _over_rows(_over_columns(plane, blocks[1]), blocks[0])
+    height, width = plane.shape
+    return _parts(blocks[0], height) @ (plane @ _parts(blocks[1], width).T)
 
 
 def _moments(smooth: FloatImage, sigma: float, out: NDArray[np.float64]) -> None:
     """Into out [rows, columns, moments]; strip by strip, so that what is made on the way stays in the cache."""
     rows, columns = out.shape[:2]
-    height = smooth.shape[0]
+    height, width = smooth.shape
     sums = np.empty((len(MOMENTS), height, columns), dtype=np.float32)
     for top in range(0, height, STRIP_ROWS):
         bottom = min(top + STRIP_ROWS, height)
         above, below = max(top - 1, 0), min(bottom + 1, height)
         for number, plane in enumerate(_powers(smooth[above:below], sigma)):
-            sums[number, top:bottom] = _over_columns(plane[top - above : bottom - above], columns)
+            sums[number, top:bottom] = plane[top - above : bottom - above] @ _parts(columns, width).T
     for number in range(len(MOMENTS)):
-        out[:, :, number] = _over_rows(sums[number], rows)
+        out[:, :, number] = _parts(rows, height) @ sums[number]
 
 
 def _powers(smooth: FloatImage, sigma: float) -> Iterator[FloatImage]:
@@ -80,14 +81,6 @@ def _powers(smooth: FloatImage, sigma: float) -> Iterator[FloatImage]:
     yield square
     yield square * laplacian
     yield np.square(square)
-
-
-def _over_columns(plane: FloatImage, count: int) -> FloatImage:
-    return plane @ _parts(count, plane.shape[1]).T
-
-
-def _over_rows(plane: FloatImage, count: int) -> FloatImage:
-    return _parts(count, plane.shape[0]) @ plane
 
 
 def _filtered(plane: FloatImage, row: FloatImage, column: FloatImage) -> FloatImage:

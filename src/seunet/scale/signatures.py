@@ -55,23 +55,19 @@ class Rung(NamedTuple):
     """Of the smoothing since this level's image, which already has some: variances add."""
 
 
-def ladder() -> tuple[Rung, ...]:
-    """σ = ½, 1/√2, 1, √2 on the image itself, then 1 and √2 on each halved level, in all ½ … 16√2 pixels.
+LADDER: Final = (
+    *(Rung(0, math.sqrt(variance), math.sqrt(variance)) for variance in (0.25, 0.5, 1.0, 2.0)),
+    *(
+        Rung(level, math.sqrt(variance), math.sqrt(variance - 0.5))
+        for level in range(1, LEVELS)
+        for variance in (1.0, 2.0)
+    ),
+)
+"""σ = ½, 1/√2, 1, √2 on the image itself, then 1 and √2 on each halved level, in all ½ … 16√2 pixels.
 
-    A level is every second pixel of the last smoothed one of the level before, whose variance of 2 becomes ½.
-    """
-    first = [Rung(0, math.sqrt(variance), math.sqrt(variance)) for variance in (0.25, 0.5, 1.0, 2.0)]
-    return (
-        *first,
-        *(
-            Rung(level, math.sqrt(variance), math.sqrt(variance - 0.5))
-            for level in range(1, LEVELS)
-            for variance in (1.0, 2.0)
-        ),
-    )
+A level is every second pixel of the last smoothed one of the level before, whose variance of 2 becomes ½.
+"""
 
-
-LADDER: Final = ladder()
 SIGNATURE_LENGTH: Final = 6 * len(LADDER) + len(LADDER[::3])
 
 

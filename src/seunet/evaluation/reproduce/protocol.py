@@ -139,7 +139,7 @@ def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterat
     """Every model with every seed, in the order of the file."""
     for entry in protocol.models:
         for seed in entry.seeds:
-            own = [f"{name}={_as_yaml(value)}" for name, value in entry.set.items()]
+            own = [f"{name}={json.dumps(value)}" for name, value in entry.set.items()]
             common = [f"data.root={protocol.data}", f"seed={seed}"]
             try:
                 config = read_config(protocol.training, [*common, *own, *training_overrides])
@@ -147,7 +147,3 @@ def jobs(protocol: Protocol, training_overrides: tuple[str, ...] = ()) -> Iterat
                 yield Experiment(entry, seed, config)
             except InputError as error:
                 raise InputError(f"model {entry.name!r}: {error}") from None
-
-
-def _as_yaml(value: Any) -> str:
-    return json.dumps(value)
