@@ -16,7 +16,8 @@ import pytest
 from typer.main import get_command
 
 from seunet import __version__
-from seunet.cli.main import Terminated, app, run
+from seunet.cli.main import app, run
+from seunet.cli.stopping import Interrupted, Terminated
 from seunet.errors import InputError, ResourceError, StorageError
 
 SEUNET = Path(sys.executable).with_name("seunet")
@@ -103,6 +104,7 @@ def raiser(error: BaseException) -> None:
         (ResourceError("needs 90 GiB"), 4, "seunet: needs 90 GiB\n"),
         (MemoryError(), 4, "seunet: out of memory; use a smaller image, tile or batch\n"),
         (KeyboardInterrupt(), 130, "seunet: interrupted\n"),
+        (Interrupted("repeat it"), 130, "seunet: interrupted; repeat it\n"),
         (Terminated(), 143, "seunet: terminated\n"),
         (
             ZeroDivisionError("division by zero"),
@@ -130,7 +132,7 @@ def test_every_outcome_is_an_exit_code_and_at_most_one_line(
 def test_a_termination_signal_ends_with_143_and_no_traceback() -> None:
     program = (
         "import time, sys; from seunet.cli import main\n"
-        "import signal; signal.signal(signal.SIGTERM, main._on_terminate)\n"
+        "main.listen()\n"
         "print('ready', flush=True); sys.exit(main.run(lambda: time.sleep(60)))"
     )
     process = subprocess.Popen(

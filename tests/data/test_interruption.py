@@ -52,7 +52,7 @@ def test_terminated_it_says_so_exits_with_143_and_goes_on_later(tmp_path: Path) 
         time.sleep(0.01)
     code, err = end_after(process, 0, signal.SIGTERM)
     assert code == 143
-    assert err == "seunet: terminated\n"
+    assert err == "seunet: terminated; repeat the command to resume\n"
     assert not list((tmp_path / "a").glob("images/.*.part"))
     assert not (tmp_path / "a" / "manifest.json").exists()
     process = start(source, tmp_path / "a")

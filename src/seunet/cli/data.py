@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from seunet.cli.progress import progress as progress_of
+from seunet.cli.stopping import resumable
 from seunet.errors import SeunetError
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _carry_out(plan: Plan, shared: Shared) -> None:
 
     started = time.monotonic()
     try:
-        with progress_of(shared.progress) as progress:
+        with resumable(), progress_of(shared.progress) as progress:
             prepared = prepare(
                 plan,
                 shared.dest,

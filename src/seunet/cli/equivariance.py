@@ -21,6 +21,7 @@ from seunet.cli.evaluate import (
 )
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
+from seunet.cli.stopping import resumable
 
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 16 without 1.")
 
@@ -52,7 +53,7 @@ def equivariance(
     settings = EquivarianceSettings(
         split=split, images=names(images), tiles_px=tile_sizes(tiles), antialias=antialias, **chosen
     )
-    with progress_of(progress, timed=True) as show:
+    with resumable(), progress_of(progress, timed=True) as show:
         document = measure_equivariance(load(model), data, out, settings, overwrite=overwrite, progress=show)
     write_text(out / "equivariance.md", markdown(document))
     if document["model"]["heads"] > 1:

@@ -11,6 +11,7 @@ import typer
 from seunet.cli.agreement import agree, check_alone
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
+from seunet.cli.stopping import resumable
 from seunet.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _evaluate(
     from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.run import open_windows
 
-    with progress_of(progress, timed=True) as show:
+    with resumable(), progress_of(progress, timed=True) as show:
         document = run(network, data, out, settings, overwrite=overwrite, progress=show)
         _write_results(document, out)
         windows = open_windows(data, settings.split, settings.images)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import errno
 import io
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -30,12 +28,14 @@ from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
+from seunet.cli.stopping import Interrupted, Terminated, listen
 from seunet.cli.train import train
 from seunet.cli.view import view
 from seunet.errors import ResourceError, SeunetError
 from seunet.system import address_space_bytes, settle_without_home
 
 EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 DEBUG: Final = "--debug"
 LEAST_ADDRESS_SPACE_BYTES: Final = 1_500_000_000
@@ -95,14 +95,6 @@ app.command()(calibrate)
 app.command()(info)
 
 
-class Terminated(BaseException):
-    """SIGTERM, as an exception: `finally` blocks run and nothing half-written stays."""
-
-
-def _on_terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
-
-
 def fail(line: str, code: int) -> int:
     """Print the one line that says what went wrong and return the exit code."""
     print(f"seunet: {line}", file=sys.stderr)
@@ -115,10 +107,10 @@ def run(command: Callable[[], object], debug: bool = False) -> int:
         command()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else fail(str(stop.code), 2)
-    except KeyboardInterrupt:
-        return fail("interrupted", 130)
-    except Terminated:
-        return fail("terminated", EXIT_TERMINATED)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        return fail("; ".join(["interrupted", *map(str, stop.args)]), EXIT_INTERRUPTED)
+    except Terminated as stop:
+        return fail("; ".join(["terminated", *map(str, stop.args)]), EXIT_TERMINATED)
     except Exception as error:  # the last line of defence: a user who did not ask for one never sees a traceback
         if debug:
             traceback.print_exc()
@@ -144,7 +136,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log in plain ASCII has no σ; the message must still arrive
-    signal.signal(signal.SIGTERM, _on_terminate)
+    listen()
     settle_without_home()
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
     sys.exit(run(get_command(app), debug=DEBUG in sys.argv[1:]))

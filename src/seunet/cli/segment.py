@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from seunet.cli.progress import progress as progress_of
+from seunet.cli.stopping import resumable
 from seunet.errors import InputError
 from seunet.memory import keep_freed_memory
 
@@ -120,7 +121,7 @@ def segment(
         print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    with ExitStack() as stack:
+    with resumable(), ExitStack() as stack:
         if dask is None:
             results = one_after_the_other(
                 found.items, out, choices, lambda item: stack.enter_context(progress_of(progress, timed=True))
