@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import openslide
 import pytest
+import shapely
 import tifffile
 from PIL import Image
 
 from seunet.errors import StorageError
 from seunet.results import label_tiff, pyramid
-from seunet.results.label_tiff import write_label_tiff
+from seunet.results.find_objects import objects
+from seunet.results.geojson import write_geojson
+from seunet.results.label_tiff import InstanceImage, write_label_tiff
 from seunet.results.pyramid import halved_by_majority, halved_by_mean, level_sizes
 from support.planes import ArrayPlane, nuclei_frame, random_codes
 
@@ -70,6 +74,65 @@ def test_a_large_plane_is_a_bigtiff_and_without_mpp_there_is_no_resolution(
         assert np.array_equal(file.asarray(), codes)
     slide = openslide.OpenSlide(tmp_path / "big.tif")
     assert "openslide.mpp-x" not in slide.properties
+
+
+@pytest.mark.parametrize(("scale", "size"), [(0.505, (354, 657)), (2.37, (1659, 3083))])
+def test_labels_are_on_the_slides_own_pixels_whatever_the_network_ran_on(
+    scale: float, size: tuple[int, int], codes: np.ndarray, tmp_path: Path
+) -> None:
+    frame = replace(nuclei_frame(mpp=0.25 * scale), scale_to_level0=scale, slide_size=size, offset_x=7)
+    write_label_tiff(tmp_path / "labels.tif", ArrayPlane(codes), frame)
+    rows, columns = (
+        [min(int((place + 0.5) / scale), length - 1) for place in range(count)]
+        for count, length in zip(size, codes.shape, strict=True)
+    )
+    with tifffile.TiffFile(tmp_path / "labels.tif") as file:
+        assert np.array_equal(file.asarray(), codes[rows][:, columns])
+        facts = json.loads(file.pages[0].description)
+    assert (facts["slide_px_per_px"], facts["geojson_origin_px"]) == (1, [7, 0])
+    slide = openslide.OpenSlide(tmp_path / "labels.tif")
+    assert float(slide.properties["openslide.mpp-x"]) == pytest.approx(0.25, rel=1e-6)
+
+
+def test_where_the_slide_is_not_known_labels_say_how_large_their_pixels_are(codes: np.ndarray, tmp_path: Path) -> None:
+    frame = replace(nuclei_frame(mpp=1.0), scale_to_level0=4.0)
+    write_label_tiff(tmp_path / "labels.tif", ArrayPlane(codes), frame)
+    with tifffile.TiffFile(tmp_path / "labels.tif") as file:
+        assert np.array_equal(file.asarray(), codes)
+        assert json.loads(file.pages[0].description)["slide_px_per_px"] == 4
+
+
+@pytest.mark.parametrize(("scale", "size"), [(1.0, (140, 170)), (0.7131, (100, 121)), (2.3171, (324, 394))])
+def test_an_instance_image_has_the_numbers_of_the_outlines(
+    scale: float, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plane = ArrayPlane(random_codes(np.random.default_rng(3), 140, 170))
+    frame = replace(nuclei_frame(), scale_to_level0=scale, slide_size=size)
+    for name, band_pixels, held in (("a.tif", 1 << 24, 1 << 20), ("b.tif", 1, 5)):
+        monkeypatch.setattr(label_tiff, "BAND_PIXELS", band_pixels)
+        monkeypatch.setattr(label_tiff, "HELD_BOXES", held)
+        with InstanceImage(tmp_path / name, plane, frame) as image:
+            write_geojson(tmp_path / "objects.geojson", image.passing(objects(plane, frame)), frame)
+            image.write()
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "b.tif").read_bytes()
+    numbers = tifffile.imread(tmp_path / "a.tif")
+    assert (numbers.shape, numbers.dtype) == (size, np.uint32)
+    features = json.loads((tmp_path / "objects.geojson").read_text())["features"]
+    assert len(features) > 20
+    centres = shapely.points(*(place + 0.5 for place in np.meshgrid(np.arange(size[1]), np.arange(size[0]))))
+    for number, feature in enumerate(features, start=1):
+        outline = shapely.from_geojson(json.dumps(feature["geometry"]))
+        assert np.array_equal(numbers == number, shapely.contains(outline, centres)), number
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.tif", "b.tif", "objects.geojson"]
+
+
+def test_an_instance_image_that_has_no_place_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with (
+        pytest.raises(StorageError, match=r"instances\.tif: cannot be written"),
+        InstanceImage(tmp_path / "file" / "instances.tif", ArrayPlane(np.ones((2, 2), np.uint8)), nuclei_frame()),
+    ):
+        pass
 
 
 def test_one_pixel_is_a_file_too(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.results.frame import NOT_ANALYSED, Frame
+from seunet.results.label_plane import Labels
 
 BAND_PIXELS: Final = 1 << 24
 MAX_ROWS: Final = 8192
@@ -33,15 +34,6 @@ MAX_SPLIT_PX: Final = 1 << 22
 
 Runs = NDArray[np.int32]
 Ring = NDArray[np.int32]
-
-
-class Labels(Protocol):
-    """A plane of class codes; `Plane` is one."""
-
-    height_px: int
-    width_px: int
-
-    def read(self, y: int, x: int, height_px: int, width_px: int) -> NDArray[np.uint8]: ...
 
 
 class Object(NamedTuple):

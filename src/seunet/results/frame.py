@@ -35,6 +35,8 @@ class Frame:
     """The class that is not an object; None if every class is a tissue."""
     regions: frozenset[int] = frozenset()
     """Classes that are areas rather than things that are counted: outlined as annotations, never split."""
+    slide_size: tuple[int, int] | None = None
+    """Height and width of level 0, which label images are written on; None leaves them on the working pixels."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale_to_level0) and self.scale_to_level0 >= MIN_SCALE):
@@ -46,6 +48,11 @@ class Frame:
                 f"{len(self.class_names)} class names and {len(self.class_colors)} colours: there must be as many of "
                 f"both, 1 … {NOT_ANALYSED}"
             )
+
+    @property
+    def label_scale(self) -> float:
+        """Level-0 pixels along the side of a pixel of a label image."""
+        return self.scale_to_level0 if self.slide_size is None else 1.0
 
     @property
     def object_codes(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,15 @@ from numpy.typing import NDArray
 from seunet.errors import StorageError
 
 Bytes2d = NDArray[np.uint8]
+
+
+class Labels(Protocol):
+    """A plane of class codes that can be read in blocks."""
+
+    height_px: int
+    width_px: int
+
+    def read(self, y: int, x: int, height_px: int, width_px: int) -> Bytes2d: ...
 
 
 class ArrayPlane:
@@ -27,6 +36,33 @@ class ArrayPlane:
     def read(self, y: int, x: int, height_px: int, width_px: int) -> Bytes2d:
         """The block at row `y`, column `x`, cut to the plane."""
         return self.codes[y : y + height_px, x : x + width_px]
+
+
+class OnSlide:
+    """A plane seen on the slide's own pixels: each has the code of the working pixel that its centre lies in.
+
+    An outline of the plane, drawn on the slide and painted there, has the same pixels.
+    """
+
+    def __init__(self, plane: Labels, size: tuple[int, int], scale: float) -> None:
+        """`size`: height and width of the slide; `scale`: its pixels along the side of a working pixel."""
+        self._plane = plane
+        self.height_px, self.width_px = size
+        self.rows, self.columns = (
+            np.minimum((np.arange(count) + 0.5) / scale, length - 1).astype(np.int64)
+            for count, length in zip(size, (plane.height_px, plane.width_px), strict=True)
+        )
+        """The working row of each row, and the working column of each column."""
+
+    def read(self, y: int, x: int, height_px: int, width_px: int) -> Bytes2d:
+        """The block at row `y`, column `x`, cut to the slide; row by row, so that only what is wanted is held."""
+        rows, columns = self.rows[y : y + height_px], self.columns[x : x + width_px]
+        left, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
+        block = np.empty((len(rows), len(columns)), dtype=np.uint8)
+        for number, row in enumerate(rows.tolist()):
+            same = number > 0 and row == rows[number - 1]
+            block[number] = block[number - 1] if same else self._plane.read(row, left, 1, width)[0, columns - left]
+        return block
 
 
 class Plane:

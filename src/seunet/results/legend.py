@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.images.image import RgbArray
-from seunet.results.find_objects import Labels
+from seunet.results.label_plane import Labels
 from seunet.results.frame import Color
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.results.find_objects import Labels
-from seunet.results.label_plane import Plane
+from seunet.results.label_plane import Labels, Plane
 
 BAND_PIXELS: Final = 1 << 24
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.results.counts import write_counts
-from seunet.results.find_objects import Labels, Tally, objects
+from seunet.results.find_objects import Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
-from seunet.results.label_tiff import write_label_tiff
+from seunet.results.label_plane import Labels
+from seunet.results.label_tiff import InstanceImage, write_label_tiff
 from seunet.results.measures import MeasuredPlane, ObjectMeans
 from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, overlay_picture, write_overlay
 
@@ -30,10 +32,13 @@ def write_results(
     zipped: bool = False,
     rim: Labels | None = None,
     measured: Mapping[str, MeasuredPlane] | None = None,
+    instances: bool = False,
 ) -> Tally:
     """Write objects.geojson (.gz with `zipped`), objects.csv, counts.csv, labels.tif and overlay.png; what was found.
 
     `measured` are planes beside that of the labels, whose means over each object are measurements of it.
+
+    With `instances` also instances.tif, the number of the object at each pixel.
 
     The files depend on the plane, the frame, the thumbnail and the options alone, to the byte.
     """
@@ -43,7 +48,13 @@ def write_results(
     numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
     passing = found if numbered is None else numbered.passing(found)
     outlines, table = folder / ("objects.geojson.gz" if zipped else "objects.geojson"), folder / "objects.csv"
-    write_geojson(outlines, passing, frame, smooth=smooth, means=ObjectMeans(measured or {}), table=table)
+    with ExitStack() as stack:
+        if instances:
+            image = stack.enter_context(InstanceImage(folder / "instances.tif", plane, frame))
+            passing = image.passing(passing)
+        write_geojson(outlines, passing, frame, smooth=smooth, means=ObjectMeans(measured or {}), table=table)
+        if instances:
+            image.write()
     write_counts(folder / "counts.csv", tally, frame, skipped_px)
     write_label_tiff(folder / "labels.tif", plane, frame)
     picture = overlay_picture(thumbnail, plane, frame, tally, numbered, skipped_px)
