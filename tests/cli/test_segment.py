@@ -62,7 +62,7 @@ def test_an_image_gets_a_folder_of_results_that_agree_with_each_other(
     image: Path, pixels: np.ndarray, model: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--no-split", "--min-area", 1)
+    ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--no-split", "--min-area", "1px")
     assert (ran.code, ran.err) == (0, "")
     truth = ndimage.label(package.segment(pixels, model).labels)[1]
     dark = ndimage.label(pixels.mean(2) < 153)[1]
@@ -103,7 +103,10 @@ def test_what_is_done_is_left_alone_and_other_choices_are_refused(image: Path, m
     assert {path: path.stat().st_mtime_ns for path in (out / "a").iterdir()} == before
     ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean")
     assert ran.code == 2
-    assert "holds a result of another choices (`fusion` was auto, is mean); pass --overwrite" in ran.err
+    assert "holds a result made with --fusion auto, this is --fusion mean; pass --overwrite" in ran.err
+    ran = seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--mpp", 0.5)
+    line = "holds a result made with no µm per pixel stated, this is --mpp 0.5; pass --overwrite or choose another OUT"
+    assert (ran.code, ran.err) == (2, f"seunet: {out / 'a'}: {line}\n")
     assert (
         seunet("segment", image, "-o", out, "-m", model, "--no-progress", "--fusion", "mean", "--overwrite").code == 0
     )
@@ -153,7 +156,7 @@ def test_one_bad_input_does_not_stop_the_others(image: Path, model: Path, tmp_pa
     assert len(lines) == 2
     assert all(line.startswith("seunet: ") for line in lines)
     assert any("b.png" in line for line in lines)
-    assert len(ran.out.splitlines()) == 1
+    assert ran.out.splitlines()[1:] == ["1 done, 2 failed"]
     assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["a", "summary.csv"]
 
 
@@ -192,6 +195,8 @@ def test_a_region_that_cannot_be_read_is_told_and_marked_and_the_rest_is_done(mo
         ),
         (("a.png", "--scale", "blind"), "--scale blind: Input should be 'auto', 'stated' or 'native'"),
         (("a.png", "--tile-size", "3"), "--tile-size 3: Input should be greater than or equal to 64"),
+        (("a.png", "--min-area", "-4"), "--min-area -4: write µm² or pixels of the slide, e.g. 4um2 or 10px"),
+        (("a.png", "--min-area", "4km2"), "--min-area 4km2: write µm² or pixels of the slide, e.g. 4um2 or 10px"),
         (("a.png", "--threads", "0"), "--threads 0: must be 1 or more"),
         (("a.png", "--device", "mps"), "--device mps: this machine has no usable mps device; use auto or cpu"),
         (("a.png", "--device", "gpu"), "unknown device 'gpu'; did you mean 'cpu'? (known: auto, cpu, cuda, mps)"),

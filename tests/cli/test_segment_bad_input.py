@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import io
 import os
@@ -37,7 +38,10 @@ def scanned(mpp: str) -> Callable[[], bytes]:
 
 
 REFUSED = {
-    "none.png": (lambda: b"hello", "not an image or slide of a known format; give PNG, JPEG, TIFF or a scanner's file"),
+    "none.png": (
+        lambda: b"hello",
+        "not an image or slide of a known format; give PNG, JPEG, BMP, WebP, TIFF or a scanner's file",
+    ),
     "empty.tif": (lambda: b"", "is empty; copy or export it again"),
     "cut.png": (lambda: halved(encoded(DISCS)), "broken or cut short (image file is truncated)"),
     "short.jpg": (lambda: halved(encoded(DISCS, "JPEG")), "broken or cut short (image file is truncated"),
@@ -87,7 +91,8 @@ def test_every_bad_input_is_a_line_and_the_others_are_done(disc_model: Path, tmp
     assert len(lines) == len(REFUSED) + len(NOTED) + 1 + power
     assert "Traceback" not in ran.err
     done = sorted({Path(name).stem for name in (*NOTED, *SILENT)})
-    assert [Path(text.split(": ")[0]).name for text in ran.out.splitlines()] == done
+    assert [Path(text.split(": ")[0]).name for text in ran.out.splitlines()[:-1]] == done
+    assert ran.out.splitlines()[-1] == f"{len(done)} done, {len(REFUSED) + 1} failed"
     assert sorted(path.name for path in out.iterdir()) == sorted([*done, "summary.csv"])
     same = [(out / name / "labels.tif").read_bytes() == (out / "good" / "labels.tif").read_bytes() for name in done]
     assert [name for name, is_same in zip(done, same, strict=True) if is_same] == ["good", "oblong", "sixteen"]
@@ -98,7 +103,10 @@ def test_an_input_that_is_alone_and_cannot_be_read_is_exit_code_2(name: str, dis
     (tmp_path / name).write_bytes(REFUSED[name][0]())
     ran = seunet("segment", tmp_path / name, "-o", tmp_path / "out", "-m", disc_model, "--no-progress")
     assert (ran.code, len(ran.err.splitlines()), ran.out) == (2, 1, "")
-    assert not list((tmp_path / "out").glob("*"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["summary.csv"]
+    (row,) = csv.DictReader((tmp_path / "out" / "summary.csv").read_text().splitlines())
+    assert (row["name"], row["status"]) == (Path(name).stem, "failed")
+    assert ran.err == f"seunet: {row['error']}\n"
 
 
 def test_a_slide_cut_short_is_done_as_far_as_it_goes_and_its_areas_add_up(disc_model: Path, tmp_path: Path) -> None:

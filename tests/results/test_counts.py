@@ -55,10 +55,14 @@ def test_a_cohort_has_a_row_for_each_slide_sorted_by_name(tmp_path: Path) -> Non
     rows = [
         summary_row("b, c.svs", found(), nuclei_frame(scale=2.0, mpp=0.5)),
         {"name": "a.svs", "error": "not an image"},
+        {"name": "", "error": "no name"},
     ]
     write_summary(tmp_path / "summary.csv", rows)
     with (tmp_path / "summary.csv").open() as file:
-        first, second = csv.DictReader(file)
+        first, second, third = csv.DictReader(file)
+    assert list(first)[:1] == ["name"]
+    assert [*first][-1] == "error"
+    assert third["error"] == "no name"
     assert (first["name"], first["error"], first["nucleus:objects"]) == ("a.svs", "not an image", "")
     assert second["name"] == "b, c.svs"
     assert second["mpp"] == "0.25"

@@ -88,13 +88,53 @@ def test_an_impossible_magnification_is_a_fault(slides: Path, power: str) -> Non
     assert f"list.csv row 2 magnification {power}: " in str(found.faults[0])
 
 
-def test_of_two_images_with_one_name_the_first_is_done(slides: Path) -> None:
-    (slides / "deeper" / "B.tif").write_bytes(b"x")
-    found = find_inputs([str(slides / "b.svs"), str(slides / "deeper" / "B.tif"), str(slides / "a.PNG")])
+def test_images_with_one_name_go_to_the_folders_that_they_lie_in(slides: Path) -> None:
+    for folder in ("deeper", "other"):
+        (slides / folder).mkdir(exist_ok=True)
+        (slides / folder / "B.tif").write_bytes(b"x")
+    named = [str(slides / path) for path in ("b.svs", "deeper/B.tif", "other/B.tif", "a.PNG")]
+    assert names(find_inputs(named)) == ["b", "deeper/B", "other/B", "a"]
+    assert names(find_inputs(named[1:])) == ["deeper/B", "other/B", "a"]
+    assert names(find_inputs([f"{slides}/*/B.tif"])) == ["deeper/B", "other/B"]
+    rows = table(slides, "path,mpp", "deeper/B.tif,0.5", "other/B.tif,0.25")
+    assert [(item.name, item.mpp) for item in find_inputs([str(rows)]).items] == [("deeper/B", 0.5), ("other/B", 0.25)]
+
+
+def test_of_two_images_with_one_name_in_one_folder_the_first_is_done(slides: Path) -> None:
+    (slides / "B.tif").write_bytes(b"x")
+    found = find_inputs([str(slides / "b.svs"), str(slides / "B.tif"), str(slides / "a.PNG")])
     assert names(found) == ["b", "a"]
     assert [str(fault) for fault in found.faults] == [
-        f"{slides}/deeper/B.tif: its results would go to B/ like those of {slides}/b.svs; rename one file"
+        f"{slides}/B.tif: its results would go to B/ like those of {slides}/b.svs; rename one file"
     ]
+
+
+def test_a_folder_searched_at_any_depth_is_mirrored(slides: Path, tmp_path: Path) -> None:
+    (slides / ".hidden").mkdir()
+    (slides / ".hidden" / "h.png").write_bytes(b"x")
+    (slides / "deeper" / "b.webp").write_bytes(b"x")
+    (slides / "deeper" / "linked.svs").symlink_to(tmp_path / "elsewhere.svs")
+    (tmp_path / "elsewhere.svs").write_bytes(b"x")
+    found = find_inputs([str(slides)], recursive=True)
+    assert names(found) == ["a", "b", "c", "deeper/b", "deeper/d", "deeper/linked"]
+
+
+@pytest.mark.parametrize("mark", ["run.json", ".work"])
+def test_results_are_no_inputs_of_a_folder_or_pattern(slides: Path, mark: str) -> None:
+    result = slides / "out" / "b"
+    result.mkdir(parents=True)
+    for name in (mark, "overlay.png", "labels.tif"):
+        (result / name).write_bytes(b"x")
+    assert names(find_inputs([str(slides)], recursive=True)) == ["a", "b", "c", "deeper/d"]
+    assert names(find_inputs([f"{slides}/**"])) == ["a", "b", "c", "d"]
+    assert names(find_inputs([str(result / "overlay.png")])) == ["overlay"]
+
+
+def test_images_that_are_not_read_are_named(slides: Path) -> None:
+    for name in ("e.jp2", "f.vsi", "g.gif", "h.dcm", "._h.dcm"):
+        (slides / name).write_bytes(b"x")
+    (line,) = find_inputs([str(slides)]).warnings
+    assert line == f"{slides}: skipped e.jp2, f.vsi, g.gif and 1 more; convert to TIFF, or name a file itself to try it"
 
 
 def test_one_file_given_twice_is_done_once_unless_its_mpp_differs(slides: Path) -> None:
@@ -118,7 +158,7 @@ def test_what_is_missing_is_a_fault_while_something_is_there(slides: Path) -> No
     [
         ([], "no inputs; give images, folders, patterns or a CSV with the columns path,mpp"),
         (["{}/gone.svs"], "{}/gone.svs: no such file or folder; check the path"),
-        (["{}/empty"], "{}/empty: no images in this folder; for its subfolders give '{}/empty/\\*\\*'"),
+        (["{}/empty"], "{}/empty: no images in this folder; --recursive searches its subfolders"),
         (["{}/gone.svs", "{}/x*"], r"gone.svs: no such file .* \(and 1 more inputs that cannot be used\)"),
         (["{}/bad.csv"], "bad.csv: header lacks path; columns are path"),
     ],

@@ -64,9 +64,21 @@ def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: Headw
     assert found.pixels_by_head == tuple(np.bincount(expected.heads.ravel(), minlength=5))
     assert np.isclose(found.mean_confidence, expected.confidence.mean())
     assert (found.tiles, found.tiles_before, found.gaps, found.notes) == (9, 0, (), ())
-    assert shown[0][:2] == (0, 110 * 131)
-    assert shown[-1] == (110 * 131, 110 * 131, "done")
+    assert shown[0] == (0, 110 * 131, "segmenting")
+    assert shown[-1] == (110 * 131, 110 * 131, "segmenting")
     assert min(found.seconds.reading, found.seconds.network, found.seconds.writing) > 0
+
+
+def test_progress_moves_within_a_tile_and_never_back(
+    tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray
+) -> None:
+    tall, shown = np.tile(pixels, (3, 1, 1)), []
+    settings = LabelSettings(tile_px=512, tissue=False)
+    found = label_image(ArrayImage(tall), network, AS_IS, tmp_path / "a", settings, lambda *step: shown.append(step[0]))
+    assert found.tiles == 1
+    assert shown == sorted(set(shown))
+    assert shown[-1] == 330 * 131
+    assert len(shown) == 1 + 5 * 3  # of each head, pieces of 128 rows
 
 
 def test_tiles_threads_and_reading_ahead_change_no_byte(

@@ -62,7 +62,7 @@ def of_set(root: Path, count: int | None, model: Any) -> dict[str, list[Any]]:
         assert entry.instances is not None
         rgb = raster.decode_rgb(raster.read_image(root / entry.image.path), entry.name).pixels
         truth = raster.decode_codes(raster.read_image(root / entry.instances.path), entry.name).pixels
-        found = found_objects(rgb, model, entry.mpp, min_area_px=1).numbers
+        found = found_objects(rgb, model, entry.mpp, min_area="0um2").numbers
         areas = np.bincount(found.ravel()) * (entry.mpp or 0.25) ** 2
         nothing = np.zeros(truth.shape, dtype=np.bool_)
         for place, least in enumerate(AREAS_UM2):

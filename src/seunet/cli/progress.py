@@ -14,16 +14,18 @@ LINE_SECONDS = 30.0
 
 
 @contextmanager
-def progress(show: bool, timed: bool = False, every_text: bool = True) -> Iterator[Progress | None]:
+def progress(show: bool, timed: bool = False, every_text: bool = True, name: str = "") -> Iterator[Progress | None]:
     """What to call with (done, total, text); nothing on request.
 
     `timed` work is shown as its share and the time left; other work, whose items are few and alike, by its count.
-    Without `every_text` a new text alone is no reason for a new line where there is no terminal.
+    Without `every_text` a new text alone is no reason for a new line where there is no terminal.  `name` stands before
+    every text.
     """
+    named = f"{name}: " if name else ""
     if not show:
         yield None
     elif not sys.stderr.isatty():
-        lines = _TimedLines(every_text)
+        lines = _TimedLines(every_text, named)
         yield lines if timed or not every_text else lines.count
     else:
         from rich.console import Console
@@ -33,15 +35,15 @@ def progress(show: bool, timed: bool = False, every_text: bool = True) -> Iterat
         count = TaskProgressColumn(show_speed=True) if timed else MofNCompleteColumn()
         columns = (BarColumn(), count, TimeRemainingColumn(), TextColumn("{task.description}"))
         with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
-            task = bar.add_task("starting", total=None)
-            yield lambda done, total, text: bar.update(task, completed=done, total=total, description=text)
+            task = bar.add_task(f"{named}starting", total=None)
+            yield lambda done, total, text: bar.update(task, completed=done, total=total, description=f"{named}{text}")
 
 
 class _TimedLines:
     """A line for every piece of work, and one every half minute; or the latter and the last alone."""
 
-    def __init__(self, every_text: bool) -> None:
-        self._start = time.monotonic()
+    def __init__(self, every_text: bool, named: str = "") -> None:
+        self._named, self._start = named, time.monotonic()
         self._printed, self._text = 0.0 if every_text else self._start, ""
         self._first: int | None = None
         self._every_text = every_text
@@ -51,15 +53,18 @@ class _TimedLines:
 
     def __call__(self, done: int, total: int, text: str) -> None:
         now = time.monotonic()
-        self._first = done if self._first is None else self._first
+        if self._first is None:
+            self._first, self._start = done, now
         new = text != self._text if self._every_text else done == total
         if not new and now - self._printed < LINE_SECONDS:
             return
         self._text, self._printed = text, now
         fresh = done - self._first
-        left = f"  {duration((now - self._start) / fresh * (total - done))} left" if fresh else ""
-        share = f"{done / total:4.0%}" if self._every_text else f"{done}/{total}"
-        print(f"[{share}] {text}{left}", file=sys.stderr)
+        seconds = (now - self._start) / fresh * (total - done) if fresh and done < total else None
+        left = "" if seconds is None else f"  {duration(seconds)} left"
+        # A slide of glass has nothing to do.
+        share = f"{done / total if total else 1.0:4.0%}" if self._every_text else f"{done}/{total}"
+        print(f"[{share}] {self._named}{text}{left}", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

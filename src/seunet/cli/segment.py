@@ -17,12 +17,14 @@ from seunet.errors import InputError
 from seunet.memory import keep_freed_memory
 
 if TYPE_CHECKING:
+    from seunet.progress import Progress
     from seunet.segmentation.inputs import Inputs, Item
     from seunet.segmentation.options import Choices
     from seunet.segmentation.segment_many import Result
 
 CONNECT_SECONDS = 5
 
+RECURSIVE = typer.Option(False, "--recursive", "-r", help="Search folders at any depth; OUT mirrors their subfolders.")
 INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
 OUT = typer.Option(
     ...,
@@ -50,9 +52,15 @@ FUSION = typer.Option(
 TILE = typer.Option(None, "--tile-size", metavar="PX", help="Side of a tile; changes memory and speed, not the result.")
 TISSUE = typer.Option(True, "--tissue/--no-tissue", help="Skip glass without tissue on slides.")
 SPLIT = typer.Option(True, "--split/--no-split", help="Separate touching nuclei where they narrow.")
-MIN_AREA = typer.Option(10, "--min-area", metavar="PX", help="Smallest object that is kept.")
+MIN_AREA = typer.Option(
+    "auto",
+    "--min-area",
+    metavar="AREA",
+    help="Smallest object that is kept: 4um2, or 10px of the slide. auto: 4um2, or 10px if no mpp is known.",
+)
 SMOOTH = typer.Option(False, "--smooth", help="Outlines with fewer vertices, not along the edges of pixels.")
 PROBABILITIES = typer.Option(False, "--probabilities", help="Also write probabilities as OME-Zarr.")
+INSTANCES = typer.Option(False, "--instances", help="Also write instances.tif: the object's number at each pixel.")
 GZIP = typer.Option(False, "--gzip", help="Write objects.geojson.gz.")
 STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreadable region.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
@@ -66,6 +74,7 @@ PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 def segment(
     inputs: list[str] = INPUTS,
     out: Path = OUT,
+    recursive: bool = RECURSIVE,
     model: str = MODEL,
     mpp: float | None = MPP,
     magnification: float | None = MAGNIFICATION,
@@ -74,9 +83,10 @@ def segment(
     tile_size: int | None = TILE,
     tissue: bool = TISSUE,
     split: bool = SPLIT,
-    min_area: int = MIN_AREA,
+    min_area: str = MIN_AREA,
     smooth: bool = SMOOTH,
     probabilities: bool = PROBABILITIES,
+    instances: bool = INSTANCES,
     gzip: bool = GZIP,
     strict: bool = STRICT,
     overwrite: bool = OVERWRITE,
@@ -106,16 +116,17 @@ def segment(
         tile_px=tile_size,
         tissue=tissue,
         split=split,
-        min_area_px=min_area,
+        min_area=_area(min_area),
         smooth=smooth,
         probabilities=probabilities,
+        instances=instances,
         zipped=gzip,
         strict=strict,
         overwrite=overwrite,
         device=usable_device(device),
     )
     check_out(out)
-    found = find_inputs(inputs)
+    found = find_inputs(inputs, recursive)
     card = shared_model(model).model.card  # a missing model is reported once, not per input
     if card is not None and card.licence:
         print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
@@ -123,16 +134,22 @@ def segment(
         print(f"note: {warning}", file=sys.stderr)
     with resumable(), ExitStack() as stack:
         if dask is None:
-            results = one_after_the_other(
-                found.items, out, choices, lambda item: stack.enter_context(progress_of(progress, timed=True))
-            )
+            numbers = {item.name: number for number, item in enumerate(found.items, start=1)}
+
+            def shown(item: Item) -> Progress | None:
+                name = f"{numbers[item.name]} of {len(numbers)} {Path(item.name).parent / item.path.name}"
+                return stack.enter_context(progress_of(progress, timed=True, name=name))
+
+            results = one_after_the_other(found.items, out, choices, shown)
         else:
             from seunet.segmentation.segment_many import over_cluster
 
             results = over_cluster(found.items, out, choices, dask, workers)
-        code = segment_all(found, out, results, _announcer(found, out, stack))
-    if code:
-        raise typer.Exit(code)
+        totals = segment_all(found, out, results, _announcer(found, out, stack))
+    if len(found.items) + len(found.faults) > 1:
+        print(totals)
+    if totals.exit_code:
+        raise typer.Exit(totals.exit_code)
 
 
 def _choices(**options: Any) -> Choices:
@@ -141,12 +158,24 @@ def _choices(**options: Any) -> Choices:
     from seunet.segmentation.options import Choices
     from seunet.settings import first_fault
 
-    names = {"tile_px": "--tile-size", "min_area_px": "--min-area"}
+    names = {"tile_px": "--tile-size"}
     try:
         return Choices(**options)
     except ValidationError as error:
         name, _, message = first_fault(error)
         raise InputError(f"{names.get(name, f'--{name}')} {options[name]}: {message}") from None
+
+
+def _area(text: str) -> str:
+    from seunet.segmentation.options import area_name
+
+    try:
+        area = area_name(text)
+    except ValueError as error:
+        raise InputError(f"--min-area {text}: {error}") from None
+    if text.replace(".", "").isdigit():
+        print(f"note: --min-area {text} is read as {area}; write {text}px for pixels of the slide", file=sys.stderr)
+    return area
 
 
 def _mpp(mpp: float | None, magnification: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as exceptions: `finally` blocks run, nothing half-written stays, and the user is told how to resume."""
+"""Ctrl-C and SIGTERM as exceptions: `finally` blocks run, nothing half-written stays, and the next step is told."""
 
 from __future__ import annotations
 

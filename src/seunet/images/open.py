@@ -9,6 +9,8 @@ from seunet.images.image import Image, first_bytes
 
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff"
+BMP = b"BM"
+RIFF, WEBP = b"RIFF", b"WEBP"
 TIFF = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 GENERIC = (None, "generic-tiff")
 """What OpenSlide has no reader of its own for; of OME pyramids it sees one level, tifffile all."""
@@ -17,7 +19,8 @@ GENERIC = (None, "generic-tiff")
 def open_image(path: Path, user_mpp: float | None = None) -> Image:
     """The image in a file (`Image`); an InputError in one line if there is none that can be read.
 
-    PNG and JPEG are decoded here; TIFF is read in parts by tifffile; what OpenSlide knows as a scanner's format, by it.
+    PNG, JPEG, BMP and WebP are decoded here; TIFF is read in parts by tifffile; what OpenSlide knows as a scanner's
+    format, by it.
     Opening foreign files in this process is for tests and quick looks: `sandboxed.open_guarded` survives any file.
     """
     if (path / "zarr.json").is_file():
@@ -27,7 +30,7 @@ def open_image(path: Path, user_mpp: float | None = None) -> Image:
     start = first_bytes(path)
     if not start:
         raise InputError(f"{path.name}: is empty; copy or export it again")
-    if start.startswith(PNG):
+    if start.startswith((PNG, BMP)) or (start.startswith(RIFF) and start[8:12] == WEBP):
         from seunet.images.pillow_image import open_picture
 
         return open_picture(path, user_mpp)
@@ -50,4 +53,5 @@ def open_image(path: Path, user_mpp: float | None = None) -> Image:
         return open_picture(path, user_mpp)
     if start.startswith(b"PK\x03\x04"):
         raise InputError(f"{path.name}: is a zip archive; extract it first")
-    raise InputError(f"{path.name}: not an image or slide of a known format; give PNG, JPEG, TIFF or a scanner's file")
+    known = "PNG, JPEG, BMP, WebP, TIFF or a scanner's file"
+    raise InputError(f"{path.name}: not an image or slide of a known format; give {known}")

@@ -16,7 +16,7 @@ from seunet.images.pillow_codec import DECODE_FAULTS, fault_reason
 from seunet.images.resolution import Stated, number, settled
 from seunet.images.to_rgb import on_white
 
-FAULTS = (openslide.OpenSlideError, *DECODE_FAULTS)
+FAULTS: tuple[type[Exception], ...] = (openslide.OpenSlideError, *DECODE_FAULTS)
 
 BLOCK_PX = 1024
 """Levels whose downsample is no whole number are read in blocks of a fixed grid."""

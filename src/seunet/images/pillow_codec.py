@@ -139,9 +139,8 @@ def open_raster(file: BinaryIO, name: str, formats: Sequence[str] = FORMATS) -> 
     except Image.DecompressionBombError as error:
         raise InputError(f"{name}: more than {MAX_IMAGE_PIXELS:,} pixels; cut it into smaller images") from error
     except DECODE_FAULTS as error:
-        raise InputError(
-            f"{name}: not a readable PNG, TIFF or JPEG ({fault_reason(error)}); export it again"
-        ) from error
+        kinds = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        raise InputError(f"{name}: not a readable {kinds} ({fault_reason(error)}); export it again") from error
     width, height = image.size
     if width * height > MAX_IMAGE_PIXELS:
         raise InputError(

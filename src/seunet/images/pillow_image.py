@@ -1,4 +1,4 @@
-"""PNG and JPEG: decoded once, then cut from memory.
+"""PNG, JPEG, BMP and WebP: decoded once, then cut from memory.
 
 An orientation in the EXIF data is not applied but said: the pixels are taken as stored, as QuPath and most tools of the
 field do, so that polygons lie where those tools show the image.
@@ -20,6 +20,8 @@ from seunet.images.resolution import MICRONS, Stated, settled
 from seunet.images.to_rgb import Coding, to_rgb
 
 ORIENTATION = 0x0112
+KINDS = {"PNG": "png", "JPEG": "jpeg", "BMP": "bmp", "WEBP": "webp"}
+"""Names of Pillow, and ours."""
 CODINGS = {
     "RGB": Coding(3),
     "RGBA": Coding(3, alpha="plain"),
@@ -48,11 +50,11 @@ class PictureImage(Image):
 
 
 def open_picture(path: Path, user_mpp: float | None) -> PictureImage:
-    """Open and decode a PNG or JPEG."""
+    """Open and decode one of `KINDS`."""
     file = path.open("rb")
     try:
-        picture, pages = open_raster(file, path.name, ("PNG", "JPEG"))
-        bits, kind = stored_bits(picture), "png" if picture.format == "PNG" else "jpeg"
+        picture, pages = open_raster(file, path.name, tuple(KINDS))
+        bits, kind = stored_bits(picture), KINDS[picture.format or ""]
         warnings = _warnings(picture, pages)
         stated = _stated(picture)
         load_raster(picture, path.name)

@@ -14,7 +14,7 @@ from seunet.images.pillow_codec import DECODE_FAULTS
 from seunet.images.to_rgb import Alpha, Coding
 from seunet.limits import MAX_PAGES, MAX_SEGMENT_BYTES
 
-FAULTS = (*DECODE_FAULTS, TiffFileError, AssertionError)
+FAULTS: tuple[type[Exception], ...] = (*DECODE_FAULTS, TiffFileError, AssertionError)
 """What tifffile and its codecs raise on broken files, found with mutants (benchmarks/reliability/inference.py)."""
 
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, YCBCR = 0, 1, 2, 3, 6

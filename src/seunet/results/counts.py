@@ -67,9 +67,12 @@ def summary_row(name: str, tally: Tally, frame: Frame, skipped_px: int = 0) -> d
 
 
 def write_summary(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    """summary.csv of a cohort, sorted by name; a column for everything that any row has."""
-    ordered = sorted(rows, key=lambda row: row["name"])
-    write_text(path, _text(tuple(dict.fromkeys(column for row in ordered for column in row)), ordered))
+    """summary.csv of a cohort, sorted by name, what has none last; a column for everything that any row has."""
+    ordered = sorted(rows, key=lambda row: (not row["name"], row["name"]))
+    columns = dict.fromkeys(column for row in ordered for column in row)
+    first, last = ([name for name in names if name in columns] for names in (("name", "status"), ("error",)))
+    between = [name for name in columns if name not in {*first, *last}]
+    write_text(path, _text((*first, *between, *last), ordered))
 
 
 def _row(kind: str, name: str, objects: str, pixels: int, share: str, frame: Frame) -> dict[str, str]:

@@ -15,7 +15,7 @@ from seunet.results.find_objects import Object
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.label_plane import Labels, OnSlide
 from seunet.results.pyramid import BAND_PIXELS, bands, halved_by_majority, level_sizes, levels
-from seunet.storage.atomic import atomic_path, not_written
+from seunet.storage.atomic import atomic_path, writing
 
 TILE_PX: Final = 512
 INSTANCE_TILE_PX: Final = 256
@@ -87,11 +87,9 @@ class InstanceImage:
         self._count = 0
 
     def __enter__(self) -> Self:
-        try:
+        with writing(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._folder = tempfile.TemporaryDirectory(dir=self._path.parent, prefix=".instances.", suffix=".part")
-        except OSError as error:
-            raise not_written(self._path, error) from error
         return self
 
     def __exit__(self, *_: object) -> None:

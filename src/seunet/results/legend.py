@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.images.image import RgbArray
-from seunet.results.label_plane import Labels
 from seunet.results.frame import Color
+from seunet.results.label_plane import Labels
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.results.label_plane import Labels
 from seunet.results.frame import Frame
+from seunet.results.label_plane import Labels
 from seunet.results.pyramid import bands, halved_by_mean, level_sizes
 from seunet.storage.atomic import atomic_folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,11 +13,32 @@ from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
 from seunet.storage.files import read_table
 
-PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8")
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8", ".bmp", ".webp")
 SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".vms", ".vmu", ".svslide", ".czi")
 SUFFIXES = (*PICTURES, *SLIDES)
 """What is taken from a folder.  A file that is named itself may have any suffix: its content decides."""
 
+NOT_READ = (
+    ".gif",
+    ".jp2",
+    ".j2k",
+    ".jpx",
+    ".jxl",
+    ".heic",
+    ".avif",
+    ".dcm",
+    ".vsi",
+    ".lif",
+    ".isyntax",
+    ".qptiff",
+    ".zvi",
+)
+"""Images that a folder may hold and that are not taken from it, but named."""
+
+RESULT_MARKS = ("run.json", ".work")
+"""Where one of these lies, pictures are results."""
+
+NAMED_SKIPPED = 3
 TABLES = (".csv", ".tsv")
 MICRONS_AT_ONE = 10.0
 """µm per pixel of "1 ×" by the usual convention: 40 × is 0.25."""
@@ -46,20 +68,23 @@ class _Found(NamedTuple):
     path: Path
     mpp: float | None
     where: str
+    base: Path | None = None
+    """The folder whose subfolders the result's folder mirrors; None where the file's own name is enough."""
 
 
-def find_inputs(inputs: Sequence[str]) -> Inputs:
+def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:
     """Every image that the inputs mean; an InputError if there is not one.
 
-    A folder stands for the images that lie directly in it, a pattern (`slides/**/*.svs`) for what it matches, a CSV
-    file for its rows: columns `path` (relative to the table) and `mpp` (may be empty).
+    A folder stands for the images that lie directly in it, or at any depth if `recursive`; a pattern
+    (`slides/**/*.svs`) for what it matches, a CSV file for its rows: columns `path` (relative to the table) and `mpp`
+    (may be empty).  What lies in a folder of results is no input of a folder or pattern.
     """
     found: list[_Found] = []
     faults: list[InputError] = []
     warnings: list[str] = []
     for text in inputs:
         try:
-            for one in _expand(text, warnings):
+            for one in _expand(text, recursive, warnings):
                 if isinstance(one, InputError):
                     faults.append(one)
                 else:
@@ -83,24 +108,34 @@ def result_name(path: Path) -> str:
     ['B 1', 'x_y_', 'png', 'nul_']
     """
     stem = re.sub(r"\.ome$", "", path.stem, flags=re.IGNORECASE) if path.suffix.lower() in PICTURES else path.stem
-    safe = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]', "_", stem).strip(". ")
+    return safe_name(stem)
+
+
+def safe_name(text: str) -> str:
+    """`text` as the name of a folder anywhere."""
+    safe = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]', "_", text).strip(". ")
     safe = safe.encode()[:MAX_NAME_BYTES].decode(errors="ignore").rstrip(". ")
     return f"{safe}_" if not safe or safe.lower() in RESERVED else safe
 
 
-def _expand(text: str, warnings: list[str]) -> Iterator[_Found | InputError]:
+def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found | InputError]:
     path = Path(text)
     if path.is_dir():
-        images = sorted(file for file in path.iterdir() if _is_image(file))
+        files = sorted(_files_below(path) if recursive else path.iterdir())
+        images = [file for file in files if _is_image(file)]
+        _name_skipped(text, files, warnings)
         if not images:
-            raise InputError(f"{text}: no images in this folder; for its subfolders give '{text.rstrip('/')}/**'")
-        yield from (_Found(file, None, str(file)) for file in images)
+            hint = "" if recursive else "; --recursive searches its subfolders"
+            raise InputError(f"{text}: no images in this folder{hint}")
+        yield from (_Found(file, None, str(file), path if recursive else None) for file in images)
     elif path.suffix.lower() in TABLES and path.is_file():
         yield from _rows(path, warnings)
     elif path.exists():
         yield _Found(path, None, text)
     elif glob.has_magic(text):
-        images = sorted(file for name in glob.glob(text, recursive=True) if _is_image(file := Path(name)))
+        files = sorted(Path(name) for name in glob.glob(text, recursive=True))
+        images = [file for file in files if _is_image(file)]
+        _name_skipped(text, files, warnings)
         if not images:
             raise InputError(f"{text}: matches no image; check the pattern")
         yield from (_Found(file, None, str(file)) for file in images)
@@ -108,9 +143,27 @@ def _expand(text: str, warnings: list[str]) -> Iterator[_Found | InputError]:
         raise InputError(f"{text}: no such file or folder; check the path")
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """All files at any depth, but in hidden folders; links to folders are not followed."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place) / name for name in files)
+
+
+def _name_skipped(where: str, files: Sequence[Path], warnings: list[str]) -> None:
+    """Say which images are not taken: a file that is left out in silence is a patient who is missing."""
+    skipped = [file.name for file in files if file.suffix.lower() in NOT_READ and not file.name.startswith(".")]
+    if skipped:
+        more = f" and {len(skipped) - NAMED_SKIPPED} more" if len(skipped) > NAMED_SKIPPED else ""
+        named = ", ".join(skipped[:NAMED_SKIPPED])
+        warnings.append(f"{where}: skipped {named}{more}; convert to TIFF, or name a file itself to try it")
+
+
 def _is_image(path: Path) -> bool:
     """By its suffix; hidden files are nobody's images (macOS leaves `._slide.tif` beside `slide.tif`)."""
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+    if path.suffix.lower() not in SUFFIXES or path.name.startswith(".") or not path.is_file():
+        return False
+    return not any((path.parent / mark).exists() for mark in RESULT_MARKS)
 
 
 def _rows(table: Path, warnings: list[str]) -> Iterator[_Found | InputError]:
@@ -151,8 +204,7 @@ def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], li
     items: list[Item] = []
     faults: list[InputError] = []
     taken: dict[str, _Found] = {}
-    for one in found:
-        name = result_name(one.path)
+    for one, name in zip(found, _names(found), strict=True):
         first = taken.setdefault(name.casefold(), one)
         if first is one:
             items.append(Item(one.path, one.mpp, name))
@@ -165,3 +217,28 @@ def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], li
         else:
             warnings.append(f"{one.where}: given twice; done once")
     return items, faults
+
+
+def _names(found: Sequence[_Found]) -> list[str]:
+    """The file's name; below the folders it lies in where it was searched for in them, or where others have its name.
+
+    Files with one name are told apart by their folders below the one that they have in common.
+    """
+    alike: dict[str, dict[Path, Path]] = {}
+    for one in found:
+        if one.base is None:
+            alike.setdefault(result_name(one.path).casefold(), {})[one.path.resolve()] = _folder(one.path)
+    names = []
+    for one in found:
+        base = one.base
+        if base is None:
+            folders = alike[result_name(one.path).casefold()].values()
+            base = Path(os.path.commonpath(folders)) if len(folders) > 1 else _folder(one.path)
+        inner = _folder(one.path).relative_to(Path(os.path.abspath(base))).parts
+        names.append("/".join([*map(safe_name, inner), result_name(one.path)]))
+    return names
+
+
+def _folder(path: Path) -> Path:
+    """As it was given: a link stands for the file where the link lies."""
+    return Path(os.path.abspath(path)).parent

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,11 @@ from seunet.results.ome_zarr import as_byte
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_pixels import Gap, WorkingRaster, gaps_within
-from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction, TileInput
+from seunet.segmentation.tile_predictor import Advance, HeadwiseNetwork, Prediction, TileInput
 from seunet.segmentation.tiling import Tile, cut_to
 from seunet.storage.ledger import Ledger
 
+SEGMENTING: Final = "segmenting"
 LABELS, HEADS, RIM, PROBABILITIES = "labels.u8", "heads.u8", "rim.u8", "probabilities-{}.u8"
 HAEMATOXYLIN, CONFIDENCE = "haematoxylin.u8", "confidence.u8"
 PLANES = (LABELS, HEADS, RIM, HAEMATOXYLIN, CONFIDENCE)
@@ -232,9 +233,7 @@ class _Run:
                     given = reads.popleft().result()
                     reads.extend(reader.submit(self._read, tile) for tile in islice(left, 1))
                     tile = given.tile
-                    if progress is not None:
-                        progress(done, total, f"tile {tile.number + 1}")
-                    work = self._predicted(given)
+                    work = self._predicted(given, _within(progress, done, tile.pixels, total))
                     # Let go of what is large before the next tile is taken.
                     del given
                     if written is not None:
@@ -246,8 +245,6 @@ class _Run:
                     written.result()
             finally:
                 reader.shutdown(wait=False, cancel_futures=True)
-        if progress is not None:
-            progress(done, total, "done")
 
     def _read(self, tile: Tile) -> TileInput:
         began = time.monotonic()
@@ -257,9 +254,9 @@ class _Run:
         self.seconds.reading += time.monotonic() - began
         return given
 
-    def _predicted(self, given: TileInput) -> _Finished:
+    def _predicted(self, given: TileInput, advance: Advance | None) -> _Finished:
         began = time.monotonic()
-        prediction = self.network.predict_tile(given, self.raster.size)
+        prediction = self.network.predict_tile(given, self.raster.size, advance)
         work = self._finished(given, prediction)
         self.seconds.network += time.monotonic() - began
         return work
@@ -302,6 +299,14 @@ class _Run:
         for name, block in blocks.items():
             block[unread] = NOT_ANALYSED if name == LABELS else 0
         return blocks
+
+
+def _within(progress: Progress | None, before: int, pixels: int, total: int) -> Advance | None:
+    """What is called within a tile of so many `pixels`, `before` which others were done."""
+    if progress is None:
+        return None
+    progress(before, total, SEGMENTING)
+    return lambda share: progress(before + round(share * pixels), total, SEGMENTING)
 
 
 def _unread(tile: Tile, gaps: tuple[Gap, ...]) -> NDArray[np.bool_]:

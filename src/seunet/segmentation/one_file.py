@@ -17,7 +17,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from seunet.errors import InputError
 from seunet.images.facts import describe
 from seunet.images.image import Image
 from seunet.images.overview import thumbnail
@@ -33,17 +32,16 @@ from seunet.results.label_tiff import write_label_tiff
 from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
+from seunet.segmentation.earlier_results import RUN_NAME, WORK_NAME, finished, forget
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import DENSITY_UNITS, Labelled, LabelSettings, label_image, planes_of
-from seunet.segmentation.options import Choices, scale_name
+from seunet.segmentation.options import Choices, LeastArea, least_area
 from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
-from seunet.storage.output_folder import first_difference, held
+from seunet.storage.output_folder import held
 
-RUN_NAME: Final = "run.json"
-WORK_NAME: Final = ".work"
 HEADS_NAME, HEADS_TIFF = "heads.png", "heads.tif"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
@@ -78,8 +76,10 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
             forget(folder)
         before = finished(folder, identity)
         if before is not None:
-            return FileResult(item.name, "before", (), before["summary"])
-        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, progress)
+            return FileResult(item.name, "before", before.notes, before.document["summary"])
+        least = least_area(choices.min_area, scale.mpp, plan.downsample)
+        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, least, progress)
+        document["summary"]["name"] = item.name
         note_scale(document, scale)
         # Where the viewer finds the slide: from the result, so that both can be moved together.
         document["source"] = Path(os.path.relpath(item.path, folder)).as_posix()
@@ -107,34 +107,9 @@ def frame_for(image: Image, model: ScaleUNet, plan: ReadingPlan) -> Frame:
     background = 0 if counted else next((code for code, name in enumerate(named) if name == BACKGROUND), None)
     regions = () if counted else (code for code in range(model.classes) if code != background)
     mpp = None if image.mpp is None else image.mpp.mean * plan.downsample
-    return Frame(plan.downsample, image.bounds.x, image.bounds.y, mpp, named, chosen, background, frozenset(regions))
-
-
-def finished(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The run.json of this very result, or None; an InputError if the folder holds another result."""
-    path = folder / RUN_NAME
-    if not path.is_file():
-        return None
-    try:
-        document: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise InputError(f"{path}: cannot be read; pass --overwrite to make the result again") from None
-    if isinstance(document.get("choices"), dict):  # results made before have another name for a choice
-        document["choices"]["scale"] = scale_name(document["choices"].get("scale"))
-    different = first_difference(identity, document)
-    if different is not None:
-        (what, _, field), now, before = different[0].partition("."), *different[1:]
-        raise InputError(
-            f"{folder}: holds a result of another {what} ({f'`{field}`' if field else 'it'} was {str(before)[:60]}, "
-            f"is {str(now)[:60]}); pass --overwrite or choose another OUT"
-        )
-    return document
-
-
-def forget(folder: Path) -> None:
-    """Remove a result, and what was begun of one."""
-    (folder / RUN_NAME).unlink(missing_ok=True)
-    shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
+    size = image.levels[0].height_px, image.levels[0].width_px
+    corner = image.bounds.x, image.bounds.y
+    return Frame(plan.downsample, *corner, mpp, named, chosen, background, frozenset(regions), size)
 
 
 @contextmanager
@@ -156,6 +131,7 @@ def _analysed(
     identity: dict[str, Any],
     folder: Path,
     choices: Choices,
+    least: LeastArea,
     progress: Progress | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
@@ -172,8 +148,11 @@ def _analysed(
         measured=True,
         strict=choices.strict,
     )
-    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, identity)
+    decided = {**identity, "choices": choices.deciding_labels()}
+    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, decided)
     give_back_freed_memory()
+    if progress is not None:
+        progress(1, 1, "writing the results")
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
     with planes_of(found) as (labels, rim), measured_planes(found) as measured:
@@ -183,12 +162,13 @@ def _analysed(
             frame,
             small,
             split=choices.split,
-            min_area_px=choices.min_area_px,
+            min_area_px=least.working_px,
             skipped_px=found.skipped_px,
             smooth=choices.smooth,
             zipped=choices.zipped,
             rim=rim,
             measured=measured,
+            instances=choices.instances,
         )
     if found.heads is not None:
         with Plane(found.heads, *found.size) as heads:
@@ -200,4 +180,4 @@ def _analysed(
             write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
     row = summary_row(folder.name, tally, frame, found.skipped_px)
-    return document_of(identity, found, tally, frame, model, network, row, seconds), found
+    return document_of(identity, found, tally, frame, model, network, least, row, seconds), found

@@ -12,7 +12,7 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import Tally
 from seunet.results.frame import Frame
 from seunet.segmentation.label_image import Labelled
-from seunet.segmentation.options import Choices
+from seunet.segmentation.options import Choices, LeastArea
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan, scale_facts
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
 
@@ -42,6 +42,7 @@ def document_of(
     frame: Frame,
     model: ScaleUNet,
     network: HeadwiseNetwork,
+    least: LeastArea,
     row: dict[str, str],
     seconds: dict[str, float],
 ) -> dict[str, Any]:
@@ -52,6 +53,8 @@ def document_of(
         notes.append(f"the model does not name its classes: they are called {', '.join(frame.class_names)}")
     if not won and not found.gaps:
         notes.append("no tissue was found; --no-tissue looks at everything")
+    if least.note is not None:
+        notes.append(least.note)
     if tally.cut:
         notes.append(f"{tally.cut} objects were too large and are cut into parts")
     return {
@@ -67,6 +70,7 @@ def document_of(
             "not_analysed": [[*gap.rows, *gap.columns, gap.reason] for gap in found.gaps],
             "objects_cut": tally.cut,
             "objects_too_small": tally.too_small,
+            "min_area": {"um2": least.um2, "px": least.slide_px, "working_px": least.working_px},
             "heads_won": [round(pixels / won, 6) if won else None for pixels in found.pixels_by_head],
             "fusion": network.identity()["fusion"],
             "head_sigmas_px": None if sigmas is None else [[round(value, 4) for value in pair] for pair in sigmas],

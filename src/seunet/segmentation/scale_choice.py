@@ -36,6 +36,12 @@ class KnownScale(NamedTuple):
     conflict: str | None
     """A sentence, where the stated mpp is not what the pixels look like."""
 
+    @property
+    def mpp(self) -> float | None:
+        """µm per pixel, stated or estimated, whether or not the analysis goes by it."""
+        known = self.used or self.stated
+        return None if known is None else known.mean
+
 
 @dataclass(frozen=True)
 class ReadingPlan:

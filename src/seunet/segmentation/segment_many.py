@@ -11,14 +11,14 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seunet.errors import InputError, ResourceError, SeunetError, StorageError
 from seunet.memory import keep_freed_memory
 from seunet.progress import Progress
-from seunet.results.counts import write_summary
+from seunet.segmentation.earlier_results import summarise
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.one_file import FileResult, segment_file
 from seunet.segmentation.options import Choices
@@ -26,7 +26,6 @@ from seunet.segmentation.options import Choices
 if TYPE_CHECKING:
     from distributed import Client
 
-SUMMARY_NAME: Final = "summary.csv"
 EXIT_PART: Final = 5
 LOCAL: Final = "local"
 CONNECT_SECONDS = 8
@@ -61,6 +60,9 @@ def attempt(item: Item, out: Path, choices: Choices, progress: Progress | None =
     except StorageError:
         raise
     except SeunetError as error:
+        with suppress(OSError):  # the folders above it go too, until one that holds something
+            for parent in list(Path(item.name).parents)[:-1]:
+                (out / parent).rmdir()
         line = " ".join(str(error).split())
         where = item.path.name
         return Failure(item.name, line if where in line or item.name in line else f"{where}: {line}", error.exit_code)
@@ -161,23 +163,51 @@ def _connected(address: str) -> Client:
     return found
 
 
-def segment_all(inputs: Inputs, out: Path, results: Iterable[Result], announce: Announce) -> int:
-    """Announce every result and write summary.csv; the exit code is 0, 5 (in part) or that of the first fault."""
+class Totals(NamedTuple):
+    """How many inputs came to what."""
+
+    done: int
+    """Whole results; `before` of them were there already."""
+    before: int
+    part: int
+    failed: int
+    exit_code: int
+    """0, 5 (in part) or that of the first fault."""
+
+    def __str__(self) -> str:
+        before = f" ({self.before} of them before)" if self.before else ""
+        rest = [f"{count} {what}" for count, what in ((self.part, "in part"), (self.failed, "failed")) if count]
+        return ", ".join([f"{self.done} done{before}", *rest])
+
+
+def segment_all(inputs: Inputs, out: Path, results: Iterable[Result], announce: Announce) -> Totals:
+    """Announce every result and write summary.csv, also when it is stopped on the way."""
     faults = [Failure("", " ".join(str(fault).split()), fault.exit_code) for fault in inputs.faults]
     for fault in faults:
         announce(fault)
     done: list[FileResult] = []
-    for result in results:
-        announce(result)
-        if isinstance(result, FileResult):
-            done.append(result)
-        else:
-            faults.append(result)
-    if done:
-        write_summary(out / SUMMARY_NAME, [one.row for one in done])
-    if not faults:
-        return EXIT_PART if any(one.state == "part" for one in done) else 0
-    return EXIT_PART if done else faults[0].exit_code
+    failed: list[Failure] = []
+    try:
+        for result in results:
+            announce(result)
+            if isinstance(result, FileResult):
+                done.append(result)
+            else:
+                failed.append(result)
+    except BaseException:
+        with suppress(SeunetError, OSError):  # what stopped it is said; a full disk has no room for this either
+            _summarised(out, done, failed, faults)
+        raise
+    _summarised(out, done, failed, faults)
+    states = [one.state for one in done]
+    part, count = states.count("part"), len(failed) + len(faults)
+    code = (EXIT_PART if done else (faults + failed)[0].exit_code) if count else EXIT_PART if part else 0
+    return Totals(len(done) - part, states.count("before"), part, count, code)
+
+
+def _summarised(out: Path, done: list[FileResult], failed: list[Failure], faults: list[Failure]) -> None:
+    names = {one.name for one in done}
+    summarise(out, names, {one.name: one.line for one in failed}, [one.line for one in faults])
 
 
 def check_out(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,8 @@ from seunet.segmentation.receptive_field import Span, filter_radii, receptive_ra
 from seunet.segmentation.streaming import PIECE_ROWS, predict_block
 from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
 from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
+
+Advance = Callable[[float], None]
 
 MAX_LABELS: Final = 255
 
@@ -142,9 +145,9 @@ class HeadwiseNetwork:
         held = self.seen((tile.rows, tile.columns), raster.size)
         return TileInput(tile, held, raster.read(*held))
 
-    def predict_tile(self, given: TileInput, size: tuple[int, int]) -> Prediction:
+    def predict_tile(self, given: TileInput, size: tuple[int, int], advance: Advance | None = None) -> Prediction:
         """The prediction for a tile of a raster of `size` (height, width)."""
-        return self.predict(given.part.pixels, given.held, (given.tile.rows, given.tile.columns), size)
+        return self.predict(given.part.pixels, given.held, (given.tile.rows, given.tile.columns), size, advance)
 
     def seen(self, core: Area, size: tuple[int, int]) -> Area:
         """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
@@ -160,8 +163,13 @@ class HeadwiseNetwork:
             spans.append(seen)
         return spans[0], spans[1]
 
-    def predict(self, pixels: RgbArray, held: Area, core: Area, size: tuple[int, int]) -> Prediction:
-        """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`."""
+    def predict(
+        self, pixels: RgbArray, held: Area, core: Area, size: tuple[int, int], advance: Advance | None = None
+    ) -> Prediction:
+        """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`.
+
+        `advance` is told how much of it is done, from 0 to 1.
+        """
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
         rows, columns = core
         with torch.inference_mode():
@@ -171,6 +179,7 @@ class HeadwiseNetwork:
                 seen = self._seen(number, core, size)
                 mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
                 out = found[done : done + part.heads]
+                step = None if advance is None else _share(advance, number, len(self._parts))
                 inner = tuple(
                     Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
                 )
@@ -178,12 +187,13 @@ class HeadwiseNetwork:
                     logits = part(mine[None].to(self.device).float() / 255)[0]
                     out.copy_(logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1))
                 elif self.overlap_px is None:
-                    predict_block(part, self._radii[number], mine, seen, size, core, out)
+                    predict_block(part, self._radii[number], mine, seen, size, core, out, step)
                 else:
                     # What was cut off counts as the world's end.
                     whole = tuple(Span(0, cut.length) for cut in seen)
                     part_size = seen[0].length, seen[1].length
-                    predict_block(part, self._radii[number], mine, whole, part_size, inner, out)  # type: ignore[arg-type]
+                    radii = self._radii[number]
+                    predict_block(part, radii, mine, whole, part_size, inner, out, step)  # type: ignore[arg-type]
                 done += part.heads
                 if rows.length * columns.length > LARGE_PX:
                     give_back_freed_memory()
@@ -248,6 +258,11 @@ def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[fl
         return None
     sigmas = model.sigmas().detach() if heads is None else model.sigmas().detach()[:, heads]
     return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
+
+
+def _share(advance: Advance, number: int, parts: int) -> Advance:
+    """What part `number` of so many equal ones calls."""
+    return lambda done: advance((number + done) / parts)
 
 
 def _union(areas: list[Area]) -> Area:

@@ -17,8 +17,8 @@ from seunet.storage.jsonl import Journal, whole_lines
 
 LEDGER: Final = "ledger.jsonl"
 _FORMAT: Final = "seunet-ledger-2"
-_RENAMED: Final = (b'"scale": "told"', b'"scale": "stated"')
-"""A value that ledgers begun before have another name for."""
+_OF_FILES: Final = ("split", "min_area_px", "smooth", "zipped")
+"""Choices that ledgers begun before name; no tile depends on them."""
 
 
 class Ledger:
@@ -32,7 +32,7 @@ class Ledger:
         self.note: str | None = None
         """A sentence, if there was other work in the folder that is now given up."""
         self.finished: list[dict[str, Any]] = []
-        if lines and lines[0].replace(*_RENAMED) == wanted:
+        if lines and _line(_as_today(lines[0])) == wanted:
             self.finished = _records(lines[1:])
             kept = b"".join([wanted, *(_line(record) for record in self.finished)])
         else:
@@ -77,6 +77,22 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _as_today(line: bytes) -> dict[str, Any]:
+    """The first line of a ledger, as it would be written today."""
+    try:
+        header = json.loads(line)
+    except ValueError:
+        return {}
+    image = header.get("image") if isinstance(header, dict) else None
+    choices = image.get("choices") if isinstance(image, dict) else None
+    if isinstance(choices, dict):
+        for name in _OF_FILES:
+            choices.pop(name, None)
+        if choices.get("scale") == "told":
+            choices["scale"] = "stated"
+    return header if isinstance(header, dict) else {}
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from seunet.storage.files import canonical_json
 from seunet.system import lock_file
 
 LOCK: Final = ".lock"
+WAIT_SECONDS: Final = 0.02
+"""Between two looks at a lock that another process holds."""
 
 
 def names_in(folder: Path, meant_for: str) -> list[str]:
@@ -64,27 +67,27 @@ def sweep(*folders: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def locked(folder: Path, doing: str = "at work") -> int:
-    """Make `folder` and lock it: a descriptor that holds the lock until it is closed.
+def locked(folder: Path, doing: str = "at work", wait: bool = False) -> int:
+    """Make `folder` and lock it: a descriptor that holds the lock until it is closed; `wait` for who has it.
 
     The lock is the system's and dies with the process: a file that a kill leaves behind hinders nobody.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            return _locked(folder / LOCK)
+            return _locked(folder / LOCK, wait)
         except BlockingIOError:
             raise InputError(f"{folder}: another process is {doing} there; wait for it or stop it") from None
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, wait: bool = False) -> Iterator[None]:
     """Make `folder`, hold it until the block or this process ends, and remove what a kill left half written in it.
 
-    A folder that is empty at the end is removed.
+    With `wait`, wait for a process that holds it, instead of an error.  A folder that is empty at the end is removed.
     """
     try:
-        lock = locked(folder)
+        lock = locked(folder, wait=wait)
     except StorageError as error:
         if isinstance(error.__cause__, NotADirectoryError | FileExistsError):
             raise InputError(f"{folder}: is a file or lies below one; choose another OUT") from None
@@ -99,8 +102,8 @@ def held(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _locked(path: Path) -> int:
-    """The descriptor of the file at `path`, locked; a BlockingIOError if another process has it."""
+def _locked(path: Path, wait: bool) -> int:
+    """The descriptor of the file at `path`, locked; a BlockingIOError if another process has it, or `wait` for it."""
     while True:
         lock = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
@@ -109,6 +112,11 @@ def _locked(path: Path) -> int:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), path.stat()):
                     return lock
+        except BlockingIOError:
+            if not wait:
+                os.close(lock)
+                raise
+            time.sleep(WAIT_SECONDS)
         except BaseException:
             os.close(lock)
             raise

@@ -15,7 +15,7 @@ from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import Object, objects
 from seunet.segmentation.label_image import LabelSettings, label_image, planes_of
 from seunet.segmentation.one_file import frame_for
-from seunet.segmentation.options import Choices, ScaleChoice
+from seunet.segmentation.options import Choices, ScaleChoice, least_area
 from seunet.segmentation.scale_choice import KnownScale, known_scale, plan_for
 from seunet.segmentation.tile_predictor import predictor_for
 
@@ -43,12 +43,13 @@ def found_objects(
     mpp: float | None = None,
     choice: ScaleChoice = "auto",
     device: str = "cpu",
-    min_area_px: int = USUAL.min_area_px,
+    min_area: str = USUAL.min_area,
 ) -> Found:
     """What `seunet segment` outlines in an image of this `mpp`, or of none that is stated."""
     image = ArrayImage(rgb, None if mpp is None else Mpp(mpp, mpp, "user"))
     known = known_scale(image, model, choice)
     plan = plan_for(model, known.used, image.levels)
+    least = least_area(min_area, known.mpp, plan.downsample)
     frame = frame_for(image, model, plan)
     network = predictor_for(model, plan.factor, plan.relative_scale is not None, USUAL.fusion, device=device)
     settings = LabelSettings(
@@ -57,7 +58,7 @@ def found_objects(
     with TemporaryDirectory() as scratch:
         labelled = label_image(image, network, plan, Path(scratch), settings)
         with planes_of(labelled) as (labels, rim):
-            found = objects(labels, frame, split=USUAL.split, min_area_px=min_area_px, rim=rim)
+            found = objects(labels, frame, split=USUAL.split, min_area_px=least.working_px, rim=rim)
             working = numbered(found, labelled.size)
     return Found(in_image_pixels(working, rgb.shape[:2], plan.downsample), known, plan.relative_scale)
 
