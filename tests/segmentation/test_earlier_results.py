@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from seunet.errors import InputError
-from seunet.segmentation.earlier_results import OLDER_NOTE, finished, summarise
+from seunet.results import summarise
 from seunet.segmentation.options import Choices
+from seunet.segmentation.run_json import OLDER_NOTE, finished
 
 MPP = {"x": 0.25, "y": 0.25, "source": "user"}
 

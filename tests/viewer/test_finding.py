@@ -142,3 +142,9 @@ def test_the_command_serves_says_the_next_port_and_that_no_browser_opened(
 
 def _interrupt() -> None:
     raise KeyboardInterrupt
+
+
+def test_results_in_subfolders_of_out_are_shown(tmp_path: Path) -> None:
+    slide = made_slide(tmp_path / "slide.tif", 100, CIRCLES)
+    folders = [made_result(tmp_path / "out" / patient / "slide", slide, 100, CIRCLES) for patient in ("p1", "p2")]
+    assert [one.folder for one in find_shown([str(tmp_path / "out")]).shown] == folders

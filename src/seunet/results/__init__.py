@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seunet.doors import door
 
 if TYPE_CHECKING:
+    from seunet.results.cohort import result_names, summarise
     from seunet.results.find_objects import objects
     from seunet.results.frame import NOT_ANALYSED, Frame
     from seunet.results.geojson import write_geojson

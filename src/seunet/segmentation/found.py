@@ -24,7 +24,7 @@ from seunet.results.geojson import feature
 from seunet.results.label_plane import ArrayPlane
 from seunet.results.overlay import NumberedObjects, outlines_shown, overlay_picture
 from seunet.results.write import write_results
-from seunet.segmentation.options import Choices
+from seunet.segmentation.options import Choices, least_area
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan
 from seunet.storage.output_folder import names_in, something_else
 
@@ -140,10 +140,15 @@ class Segmentation:
     image: Callable[[], AbstractContextManager[Image]] = field(repr=False, compare=False)
     """Opens the image again, for pictures."""
     split: bool = True
-    min_area_px: int = Choices().min_area_px
+    min_area: str = Choices().min_area
     """As of `seunet segment`: touching nuclei are separated, smaller objects are left out."""
     rim: NDArray[np.bool_] | None = None
     """[height, width]: where touching objects meet, for models that have learnt it: they are separated there."""
+
+    @property
+    def min_area_px(self) -> int:
+        """The smallest object that is kept, in pixels of the image."""
+        return least_area(self.min_area, self.scale.mpp, 1.0).working_px
 
     @property
     def estimated_mpp(self) -> float | None:

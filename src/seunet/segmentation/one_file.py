@@ -24,6 +24,7 @@ from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
+from seunet.results.cohort import RUN_NAME, WORK_NAME
 from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
 from seunet.results.heads_map import heads_frame, write_heads
@@ -32,11 +33,10 @@ from seunet.results.label_tiff import write_label_tiff
 from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
 from seunet.results.ome_zarr import write_probabilities
 from seunet.results.write import write_results
-from seunet.segmentation.earlier_results import RUN_NAME, WORK_NAME, finished, forget
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import DENSITY_UNITS, Labelled, LabelSettings, label_image, planes_of
 from seunet.segmentation.options import Choices, LeastArea, least_area
-from seunet.segmentation.run_json import document_of, gap_lines, identity_of, note_scale
+from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text

@@ -1,23 +1,42 @@
-"""run.json: what went in, what was decided, what came out, what it took; and the lines that a user should see."""
+"""run.json: what went in, what was decided, what came out, what it took; the lines that a user should see; and whether
+a result that is there is the one asked for."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import seunet
+from seunet.errors import InputError
 from seunet.models.files import TrainedModel
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.results.cohort import RUN_NAME, UNREADABLE, WORK_NAME, read_document
 from seunet.results.find_objects import Tally
 from seunet.results.frame import Frame
 from seunet.segmentation.label_image import Labelled
-from seunet.segmentation.options import Choices, LeastArea
+from seunet.segmentation.options import AUTO, Choices, LeastArea, scale_name
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan, scale_facts
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.storage.output_folder import first_difference
 
 FORMAT: Final = "seunet-run/1"
 LINES_SHOWN: Final = 5
+
+OLDER_NOTE: Final = (
+    "was made by an earlier edition: objects from 10 px of the network's grid on are listed, and labels.tif is on that "
+    "grid; --overwrite makes it anew"
+)
+FLAGS: Final = {
+    "tissue": ("--no-tissue", "--tissue"),
+    "split": ("--no-split", "--split"),
+    "smooth": ("no --smooth", "--smooth"),
+    "probabilities": ("no --probabilities", "--probabilities"),
+    "zipped": ("no --gzip", "--gzip"),
+    "instances": ("no --instances", "--instances"),
+}
+"""Options that are on or off, as a user gives them."""
 
 
 def identity_of(
@@ -115,3 +134,78 @@ def gap_lines(found: Labelled, name: str, to_level0: float) -> tuple[str, ...]:
     if len(found.gaps) > LINES_SHOWN:
         lines.append(f"{name}: {len(found.gaps) - LINES_SHOWN} more regions not analysed (255 in labels.tif)")
     return tuple(lines)
+
+
+class Earlier(NamedTuple):
+    """A result that is there already: its run.json, and what the user should know of it."""
+
+    document: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def finished(folder: Path, identity: dict[str, Any]) -> Earlier | None:
+    """This very result, or None; an InputError if the folder holds another result."""
+    path = folder / RUN_NAME
+    if not path.is_file():
+        return None
+    document = read_document(path)
+    if document is None:
+        raise InputError(f"{path}: {UNREADABLE}")
+    notes = _with_todays_choices(document)
+    if (line := _difference(identity, document)) is not None:
+        raise InputError(f"{folder}: {line}; pass --overwrite or choose another OUT")
+    return Earlier(document, notes)
+
+
+def forget(folder: Path) -> None:
+    """Remove a result, and what was begun of one."""
+    (folder / RUN_NAME).unlink(missing_ok=True)
+    shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
+
+
+def _with_todays_choices(document: dict[str, Any]) -> tuple[str, ...]:
+    """Give the choices of a result today's names; what was otherwise then, in a sentence."""
+    choices = document.get("choices")
+    if not isinstance(choices, dict):
+        return ()
+    choices["scale"] = scale_name(choices.get("scale"))
+    if "min_area_px" not in choices:
+        return ()
+    least_px = choices.pop("min_area_px")
+    downsample = document.get("magnification", {}).get("downsample", 1)
+    choices["min_area"] = AUTO if least_px == 10 else f"{least_px * downsample**2:g}px"
+    return (OLDER_NOTE,)
+
+
+def _difference(identity: dict[str, Any], document: dict[str, Any]) -> str | None:
+    """In which of its options, or else in what, a result differs from the one that is asked for."""
+    now, before = (_mpp_text(one.get("image")) for one in (identity, document))
+    if now != before:
+        return f"holds a result made with {before}, this is {now}"
+    different = first_difference(identity, document)
+    if different is None:
+        return None
+    (what, _, field), now, before = different[0].partition("."), *different[1:]
+    if what == "choices":
+        return f"holds a result made with {_option(field, before)}, this is {_option(field, now)}"
+    if what == "seunet":
+        return f"holds a result made by seunet {before}, this is {now}"
+    if what == "model":
+        return "holds a result of another --model"
+    where = f"`{field}`" if field else "it"
+    return f"holds a result of another {what} ({where} was {str(before)[:60]}, is {str(now)[:60]})"
+
+
+def _option(name: str, value: Any) -> str:
+    """A choice as a user gives it."""
+    if name in FLAGS:
+        return FLAGS[name][bool(value)]
+    return f"--{name.replace('_', '-')} {str(value)[:60]}"
+
+
+def _mpp_text(image: Any) -> str:
+    mpp = image.get("mpp") if isinstance(image, dict) else None
+    if not isinstance(mpp, dict):
+        return "no µm per pixel stated"
+    sides = "×".join(dict.fromkeys(f"{mpp.get(side):g}" for side in "xy"))
+    return f"--mpp {sides}" if mpp.get("source") == "user" else f"{sides} µm per pixel ({mpp.get('source')})"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from seunet.errors import InputError, ResourceError, SeunetError, StorageError
 from seunet.memory import keep_freed_memory
 from seunet.progress import Progress
-from seunet.segmentation.earlier_results import summarise
+from seunet.results.cohort import summarise
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.one_file import FileResult, segment_file
 from seunet.segmentation.options import Choices

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from seunet.errors import InputError
+from seunet.results.cohort import result_names
 from seunet.segmentation.inputs import SUFFIXES
 from seunet.viewer.run_facts import RUN_NAME, RunFacts, read_run
 
@@ -86,7 +87,8 @@ def _in_folder(path: Path) -> tuple[list[Path], list[Path]]:
     if _is_result(path):
         return [path], []
     inside = sorted(path.iterdir())
-    results = [one for one in inside if one.is_dir() and _is_result(one)]
+    beside = (one for one in inside if one.is_dir() and _is_result(one))
+    results = sorted({*beside, *(path / name for name in result_names(path))})
     if results:
         return results, []
     images = [one for one in inside if one.is_file() and one.suffix.lower() in SUFFIXES and one.name[0] != "."]
