@@ -20,9 +20,10 @@ from seunet.images.image import Image, RgbArray
 from seunet.images.pillow_codec import encode_png
 from seunet.images.sandboxed import open_guarded
 from seunet.maths.rescaling import rescale_pixels
+from seunet.results.cohort import RUN_NAME
 from seunet.results.frame import NOT_ANALYSED
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.one_file import RUN_NAME, segment_file
+from seunet.segmentation.one_file import segment_file
 from seunet.segmentation.options import Choices
 from seunet.storage.atomic import write_bytes
 
