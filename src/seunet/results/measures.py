@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from seunet.kernels.compiling import compiled
 from seunet.results.counts import short
-from seunet.results.find_objects import Labels, Object, Runs
+from seunet.results.find_objects import Object, Runs
 from seunet.results.frame import Frame
+from seunet.results.label_plane import Labels
 
 BLOCK_BYTES: Final = 2 << 20
 KEPT_BLOCKS: Final = 24
