@@ -137,7 +137,7 @@ def label_image(
         "image": {"name": image.name, "levels": image.levels, **(identity or {})},
         "network": network.identity(),
         "plan": asdict(plan),
-        "settings": {key: value for key, value in asdict(settings).items() if key not in ("strict", "read_ahead")},
+        "settings": _deciding(settings),
         "tile": network.tile_size(settings.tile_px),
     }
     _make(folder)
@@ -151,6 +151,12 @@ def label_image(
         run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
         run.seconds.total = time.monotonic() - began
         return _labelled(folder, run, wanted, len(done), settings)
+
+
+def _deciding(settings: LabelSettings) -> dict[str, Any]:
+    """What the planes depend on; not to measure is not written, as when nothing was measured yet."""
+    apart = {"strict", "read_ahead"} | (set() if settings.measured else {"measured"})
+    return {name: value for name, value in asdict(settings).items() if name not in apart}
 
 
 def _make(folder: Path) -> None:

@@ -40,6 +40,7 @@ from seunet.segmentation.run_json import document_of, finished, forget, gap_line
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
+from seunet.storage.ledger import begun_with
 from seunet.storage.output_folder import held
 
 HEADS_NAME, HEADS_TIFF = "heads.png", "heads.tif"
@@ -138,6 +139,7 @@ def _analysed(
     network = shared_predictor_for(
         model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device
     )
+    begun = begun_with(folder / WORK_NAME)
     settings = LabelSettings(
         heads=network.heads > 1,
         tile_px=choices.tile_px,
@@ -145,7 +147,8 @@ def _analysed(
         tissue=choices.tissue and frame.background is not None,
         background=frame.background or 0,
         probabilities=choices.probabilities,
-        measured=True,
+        # What an earlier edition began goes on without measurements: its tiles have none.
+        measured="settings" not in begun or "measured" in begun["settings"],
         strict=choices.strict,
     )
     decided = {**identity, "choices": choices.deciding_labels()}

@@ -79,6 +79,12 @@ class Ledger:
         self.close()
 
 
+def begun_with(folder: Path) -> dict[str, Any]:
+    """What the work was begun with that lies unfinished in `folder`; nothing where there is none."""
+    lines = whole_lines(_read(folder / LEDGER))
+    return _as_today(lines[0]) if lines else {}
+
+
 def _as_today(line: bytes) -> dict[str, Any]:
     """The first line of a ledger, as it would be written today."""
     try:
