@@ -115,6 +115,7 @@ def reproduce(
                 resume=run.last.is_file(),
                 observers=observers,
                 stop_wanted=stop_wanted,
+                say=announce,
             )
         if not outcome.finished:
             return Interrupted(job)
