@@ -17,8 +17,8 @@ from seunet.images.image import RgbArray
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, unknown
-from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, too_small
+from seunet.scale.regions import Region, observe, spread_boxes
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.tile_pixels import resample, resampling_taps
 
@@ -52,9 +52,7 @@ def training_mpp(model: ScaleUNet, windows: WindowDataset) -> float:
 def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antialias: bool = False) -> ScaleEstimate:
     """What is estimated of an image [height, width, 3] that is shown at `scale`; a region in memory at a time."""
     height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
-    if min(height, width) < MIN_SIDE_PX:
-        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} per side are needed")
-    return estimator.estimate(_regions(pixels, (height, width), antialias))
+    return too_small(height, width) or estimator.estimate(_regions(pixels, (height, width), antialias))
 
 
 def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterator[Region]:

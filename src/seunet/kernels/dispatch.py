@@ -77,7 +77,7 @@ def jet_convolution(
 
     Args:
         image: [B, scales, C_in, H, W], or [B, 1, C_in, H, W] to be seen at every scale (lifting).
-        coefficients: α [basis, C_in, C_out], shared by the scales, the basis as in `maths.jet.jet_orders`.
+        coefficients: α [basis, C_in, C_out], shared by the scales, the basis as in `maths.gaussian.jet_orders`.
         sigma: [scales].
         radii: the filters' radius at each scale.
         discretisation: see `maths.gaussian`.

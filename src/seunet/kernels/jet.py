@@ -13,7 +13,7 @@ from seunet.kernels import jet_loops as tasks
 from seunet.kernels import threads as team
 from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
-from seunet.maths.jet import jet_orders
+from seunet.maths.gaussian import jet_orders
 
 _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from seunet.maths.gaussian import full_taps
-from seunet.maths.jet import jet_basis
+from seunet.maths.gaussian import full_taps, jet_basis
 
 
 def dense_filters(taps: Tensor, coefficients: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ def next_rows(
 def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, jets: Any, apart: int) -> None:
     """The `count` rows of a strip into `jets`.
 
-    Horizontal order i is met by the vertical orders 0 … N − i, in the order of `maths.jet.jet_orders`.
+    Horizontal order i is met by the vertical orders 0 … N − i, in the order of `maths.gaussian.jet_orders`.
     """
     k = 0
     for i in range(bank.orders):

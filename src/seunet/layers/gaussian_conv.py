@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from seunet.errors import InputError, unknown_name
 from seunet.kernels.dispatch import jet_convolution
 from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
-from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps
-from seunet.maths.jet import jet_orders, jet_size
+from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps, jet_orders, jet_size
 from seunet.maths.sigma import SigmaRange, constrain, equal_range, filter_radius, free_sigma
 
 SIGMA_MODES: Final = ("constrained", "fixed", "free", "free_from_one")

@@ -1,4 +1,5 @@
-"""Scale-normalised Gaussian derivatives on the pixel grid, in three discretisations (paper eq. 3).
+"""Scale-normalised Gaussian derivatives on the pixel grid, in three discretisations (paper eq. 3), and the N-jet: all
+derivatives of total order ≤ N, as products of 1-D filters (eq. 4).
 
 A filter is symmetric (even order) or antisymmetric (odd order), so only its half t = 0 … R is computed: `half_taps`
 gives [scales, order + 1, R + 1], `full_taps` unfolds it.  Filters are applied by convolution, (h ⋆ f)(x) = Σ_t h(t)
@@ -139,3 +140,22 @@ def full_taps(half: Tensor) -> Tensor:
     """[…, order + 1, R + 1] → […, order + 1, 2R + 1]: h(−t) = (−1)ⁿ h(t)."""
     parity = torch.tensor([(-1.0) ** n for n in range(half.shape[-2])], dtype=half.dtype, device=half.device)
     return torch.cat([(parity[:, None] * half[..., 1:]).flip(-1), half], dim=-1)
+
+
+def jet_orders(order: int) -> list[tuple[int, int]]:
+    """(i, j) with i + j ≤ order, i along x and j along y.  Everywhere in the package the basis is in this order.
+
+    >>> jet_orders(1)
+    [(0, 0), (0, 1), (1, 0)]
+    """
+    return [(i, j) for i in range(order + 1) for j in range(order + 1 - i)]
+
+
+def jet_size(order: int) -> int:
+    """How many derivatives the jet has: (N + 1)(N + 2)/2."""
+    return (order + 1) * (order + 2) // 2
+
+
+def jet_basis(taps: Tensor) -> Tensor:
+    """Full 1-D taps [order + 1, size] → the 2-D filters G^{i,j}(y, x) of the jet, [basis, size, size]."""
+    return torch.stack([torch.outer(taps[j], taps[i]) for i, j in jet_orders(len(taps) - 1)])

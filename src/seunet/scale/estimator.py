@@ -159,6 +159,13 @@ def unknown(reason: str) -> ScaleEstimate:
     return ScaleEstimate(None, None, None, None, False, reason)
 
 
+def too_small(height_px: int, width_px: int) -> ScaleEstimate | None:
+    """No answer for an image that shows too little; None if it is large enough."""
+    if min(height_px, width_px) >= MIN_SIDE_PX:
+        return None
+    return unknown(f"too small: {width_px}×{height_px} px; {MIN_SIDE_PX} per side are needed")
+
+
 def colour_fault(covariance: FloatArray) -> str | None:
     """Why these colours are not those of stains, if they are not.
 
@@ -192,12 +199,10 @@ def estimate_scale(
     pixels = checked_rgb(image)
     if mpp_of_training is not None and not MPP_RANGE[0] <= mpp_of_training <= MPP_RANGE[1]:
         raise InputError(f"`mpp_of_training` (={mpp_of_training:g}) must be within {MPP_RANGE[0]:g}–{MPP_RANGE[1]:g}")
-    height, width = pixels.shape[:2]
-    if min(height, width) < MIN_SIDE_PX:
-        return unknown(f"too small: {width}×{height} px; {MIN_SIDE_PX} per side are needed")
-    boxes = spread_boxes(height, width)
+    boxes = spread_boxes(*pixels.shape[:2])
     regions = (observe(pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px]) for box in boxes)
-    return (estimator or shipped_estimator()).estimate(regions, mpp_of_training)
+    chosen = estimator or shipped_estimator()
+    return too_small(*pixels.shape[:2]) or chosen.estimate(regions, mpp_of_training)
 
 
 @cache

@@ -7,8 +7,8 @@ from typing import Final
 
 from seunet.errors import InputError
 from seunet.images.image import Bounds, Image
-from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, unknown
-from seunet.scale.regions import ARRAY_GRID, MIN_SIDE_PX, REGION_PX, Region, observe, spread_boxes, tissue_share
+from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, too_small
+from seunet.scale.regions import ARRAY_GRID, REGION_PX, Region, observe, spread_boxes, tissue_share
 
 ENOUGH_REGIONS: Final = 9
 MOST_READS: Final = 96
@@ -25,10 +25,9 @@ def estimate_slide(
     image: Image, mpp_of_training: float | None = None, estimator: ScaleEstimator | None = None
 ) -> ScaleEstimate:
     """How large structures are at level 0 of a slide: the median over up to nine regions with tissue."""
-    bounds = image.bounds
-    if min(bounds.width_px, bounds.height_px) < MIN_SIDE_PX:
-        return unknown(f"too small: {bounds.width_px}×{bounds.height_px} px; {MIN_SIDE_PX} per side are needed")
-    return (estimator or shipped_estimator()).estimate(_regions(image), mpp_of_training)
+    chosen = estimator or shipped_estimator()
+    small = too_small(image.bounds.height_px, image.bounds.width_px)
+    return small or chosen.estimate(_regions(image), mpp_of_training)
 
 
 def _regions(image: Image) -> Iterator[Region]:
