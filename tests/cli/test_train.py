@@ -416,7 +416,8 @@ def test_other_errors_of_torch_are_our_bugs(config: Path, begun: Path, monkeypat
 
     monkeypatch.setattr(loop.Trainer, "gradient", broken)
     line = one_line(command(config, begun, "--resume"), 70)
-    assert line == "our bug (RuntimeError: shapes differ); please report it with the command you ran"
+    remedy = "please report it with the command you ran and what it prints with --debug"
+    assert line == f"our bug (RuntimeError: shapes differ); {remedy}"
 
 
 def test_with_too_little_memory_for_real_the_remedy_that_is_named_fits(tmp_path: Path) -> None:
