@@ -115,6 +115,22 @@ def test_object_and_rim_together_are_the_object_and_the_rim_starts_rare(roots: l
     assert (after[:, :, 2] < 0.06 * after[:, :, 1]).all()
 
 
+def test_a_start_with_a_rim_serves_a_set_without_one(roots: list[Path], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    start = package.create_model("seunet", classes=3, preset="geometric", widths=(5, 10))
+    start.card = ModelCard(class_names=("background", "nucleus", "rim"), rim=2, blind_fusion="p_dist", instances=True)
+    start.save_pretrained(tmp_path / "start")
+    said: list[str] = []
+    config = checked_config(tiny_tree(roots[0], start=str(tmp_path / "start"), model={}, recipe__epochs=1), "test")
+    train_alone(config, tmp_path / "run", say=said.append)
+    assert any("without the rim; `data.rim_um` would keep it" in line for line in said)
+    model = package.load(tmp_path / "run" / "model")
+    assert model.card is not None
+    assert (model.classes, model.rim, model.card.blind_fusion) == (2, None, "p_dist")
+    start.reset_classifier(4)
+    assert start.rim is None
+
+
 def test_who_is_unsure_of_the_rim_is_unsure_of_the_object_as_a_whole() -> None:
     logits = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3, 1, 1).requires_grad_()
     shares = torch.tensor(undecided_shares(3, 2))

@@ -47,6 +47,8 @@ class ModelCard(BaseModel):
     rim: int | None = Field(default=None, ge=2)
     """The class that is the rim between touching objects: the last one, part of the class before it in labels and
     scores; objects are parted along it."""
+    rim_odds: float = Field(default=0.6, gt=0)
+    """From which odds of the rim to the inside of an object on a pixel parts objects: rim is the rarer of the two."""
     scaled_filters_range: tuple[float, float] = Field(
         default=(1.0, 2.0), validation_alias=AliasChoices("scaled_filters_range", "told_range")
     )
@@ -65,6 +67,11 @@ class ModelCard(BaseModel):
     trained_on: str = ""
     licence: str = ""
     """Of the data: what it allows to be done with the weights."""
+
+    @property
+    def told_names(self) -> tuple[str, ...]:
+        """The names of the classes that labels and scores have."""
+        return self.class_names if self.rim is None else self.class_names[:-1]
 
     @model_validator(mode="after")
     def _fits_itself(self) -> ModelCard:

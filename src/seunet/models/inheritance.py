@@ -22,11 +22,14 @@ class Inheritance(NamedTuple):
 
 
 def same_classes(own: ModelCard, start: ScaleUNet) -> bool:
-    """Whether the head of `start` tells what is to be told: as many classes, the foreground of the same names."""
-    names = () if start.card is None else start.card.class_names
-    if start.classes != len(own.class_names):
+    """Whether the head of `start` tells what is to be told: as many classes, the foreground of the same names.
+
+    A rim is part of its objects, so whether one of them has it makes no difference.
+    """
+    names = () if start.card is None else start.card.told_names
+    if start.told_classes != len(own.told_names):
         return False
-    return not names or [name.casefold() for name in names[1:]] == [name.casefold() for name in own.class_names[1:]]
+    return not names or [name.casefold() for name in names[1:]] == [name.casefold() for name in own.told_names[1:]]
 
 
 def inherit(own: ModelCard, start: ScaleUNet, learnt_at_scale_1: int | None = None) -> Inheritance:

@@ -186,7 +186,7 @@ class ScaleUNet(nn.Module):
             self.head = SharedPointwise(before.in_channels, classes).to(before.weight.dtype)
         self.classes, self.config = classes, config
         if self.card is not None:
-            forgotten = {"class_names": (), "class_colors": (), "calibration": None, "instances": False}
+            forgotten = {"class_names": (), "class_colors": (), "calibration": None, "instances": False, "rim": None}
             self.card = self.card.model_copy(update=forgotten)
 
     def head_weights(self) -> Tensor:

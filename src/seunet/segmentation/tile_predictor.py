@@ -91,7 +91,7 @@ class HeadwiseNetwork:
         # Streaming is written for the CPU and fuses steps: hooks see what they expect in a plain forward alone.
         self._streams = self.device.type == "cpu" and not hooked(*model.modules())
         self.name, self.classes, self.rim, self.fusion = model.name, model.told_classes, model.rim, fusion
-        self._outputs = model.classes
+        self._outputs, self._rim_odds = model.classes, 1.0 if model.card is None else model.card.rim_odds
         self.overlap_px, self.only_head = overlap_px, only_head
         headwise = isinstance(model, SEUNet) and model.heads > 1
         wanted = range(model.heads) if only_head is None else [only_head]
@@ -112,6 +112,7 @@ class HeadwiseNetwork:
             "weights_sha256": self._weights,
             "factor": self._factor,
             **self._fusion_facts(),
+            **({} if self.rim is None else {"rim_odds": self._rim_odds}),
             "overlap_px": self.overlap_px,
             # Other devices round otherwise.
             **({} if self.device.type == "cpu" else {"device": self.device.type}),
@@ -211,7 +212,7 @@ class HeadwiseNetwork:
             part = found[None, :, :, rows]
             if rim is not None and self.rim is not None:
                 apart = fuse(part, self.fusion)[0]
-                rim[rows] = apart[self.rim] > apart[self.rim - 1]
+                rim[rows] = apart[self.rim] > self._rim_odds * apart[self.rim - 1]
                 part = without_rim(part, self.rim)
             fused = fuse(part, self.fusion)[0]
             probabilities[:, rows] = fused

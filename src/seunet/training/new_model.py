@@ -88,13 +88,16 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
     if unused := _unused_options(config, start):
         lines.append(f"the network is that of {name}; not used of `model`: {', '.join(unused)}")
     weights = start.state_dict()
-    if own.rim is not None and _lacks_the_rim_alone(own, start):
-        lines.append(f"the head is that of {name} with the rim as one more class")
-        weights |= _with_rim(weights)
-    elif not same_classes(own, start):
+    if not same_classes(own, start):
         before = ", ".join(start.card.class_names) if start.card and start.card.class_names else str(start.classes)
         lines.append(f"the head is made anew: classes {', '.join(own.class_names)} in place of {before}")
         weights |= {key: value for key, value in model.state_dict().items() if key.startswith("head.")}
+    elif own.rim is not None and start.rim is None:
+        lines.append(f"the head is that of {name} with the rim as one more class")
+        weights |= _with_rim(weights)
+    elif own.rim is None and start.rim is not None:
+        lines.append(f"the head is that of {name} without the rim; `data.rim_um` would keep it (instance maps needed)")
+        weights |= {key: value[:-1] for key, value in weights.items() if key.startswith("head.")}
     model.load_state_dict(weights)
     first = config.recipe.first_head_scale
     found = inherit(own, start, None if first is None else fitting_head(head_scales(model, first)))
@@ -104,11 +107,6 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
     if found.lost:
         lines.append(f"not inherited from {name}: {', '.join(found.lost)}")
     return lines
-
-
-def _lacks_the_rim_alone(own: ModelCard, start: ScaleUNet) -> bool:
-    objects = own.model_copy(update={"class_names": own.class_names[:-1], "rim": None})
-    return start.classes == len(own.class_names) - 1 and same_classes(objects, start)
 
 
 RIM_BIAS = -3.0
