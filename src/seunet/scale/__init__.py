@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Limits,
         ScaleEstimate,
         ScaleEstimator,
+        colour_fault,
         conflict,
         distance,
         estimate_scale,
