@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.declare import Benchmark
-from benchmarks.docs import data, nuclei, outputs, published_report, scale, slides, told, training
+from benchmarks.docs import data, nuclei, outputs, published_report, scale, slides, told, training, view
 from benchmarks.record import ROOT, results, source
 from seunet.evaluation import markdown_table
 from seunet.storage import write_text
@@ -180,6 +180,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **published_report.BLOCKS,
     **outputs.BLOCKS,
     **slides.BLOCKS,
+    **view.BLOCKS,
 }
 
 

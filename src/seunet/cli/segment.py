@@ -62,6 +62,9 @@ SMOOTH = typer.Option(False, "--smooth", help="Outlines with fewer vertices, not
 PROBABILITIES = typer.Option(False, "--probabilities", help="Also write probabilities as OME-Zarr.")
 INSTANCES = typer.Option(False, "--instances", help="Also write instances.tif: the object's number at each pixel.")
 GZIP = typer.Option(False, "--gzip", help="Write objects.geojson.gz.")
+ROI = typer.Option(
+    None, "--roi", metavar="FILE|FOLDER", help="GeoJSON of regions, or a folder with NAME.geojson: analyse only there."
+)
 STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreadable region.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
 DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
@@ -88,6 +91,7 @@ def segment(
     probabilities: bool = PROBABILITIES,
     instances: bool = INSTANCES,
     gzip: bool = GZIP,
+    roi: str | None = ROI,
     strict: bool = STRICT,
     overwrite: bool = OVERWRITE,
     device: str = DEVICE,
@@ -121,6 +125,7 @@ def segment(
         probabilities=probabilities,
         instances=instances,
         zipped=gzip,
+        roi=None if roi is None else str(Path(roi).absolute()),
         strict=strict,
         overwrite=overwrite,
         device=usable_device(device),

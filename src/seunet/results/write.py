@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.results.counts import write_counts
-from seunet.results.find_objects import Tally, objects
+from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
 from seunet.results.label_plane import Labels
@@ -33,10 +33,12 @@ def write_results(
     rim: Labels | None = None,
     measured: Mapping[str, MeasuredPlane] | None = None,
     instances: bool = False,
+    watched: Callable[[Iterable[Object]], Iterator[Object]] | None = None,
 ) -> Tally:
     """Write objects.geojson (.gz with `zipped`), objects.csv, counts.csv, labels.tif and overlay.png; what was found.
 
-    `measured` are planes beside that of the labels, whose means over each object are measurements of it.
+    `measured` are planes beside that of the labels, whose means over each object are measurements of it;
+    `watched` sees every object on its way into the files.
 
     With `instances` also instances.tif, the number of the object at each pixel.
 
@@ -47,6 +49,7 @@ def write_results(
     check_thumbnail(thumbnail)
     numbered = NumberedObjects(plane, *thumbnail.shape[:2]) if outlines_shown(plane, thumbnail) else None
     passing = found if numbered is None else numbered.passing(found)
+    passing = passing if watched is None else watched(passing)
     outlines, table = folder / ("objects.geojson.gz" if zipped else "objects.geojson"), folder / "objects.csv"
     with ExitStack() as stack:
         if instances:

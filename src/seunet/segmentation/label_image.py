@@ -28,6 +28,7 @@ from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
 from seunet.results.ome_zarr import as_byte
 from seunet.segmentation.receptive_field import Span
+from seunet.segmentation.regions import Regions
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_pixels import Gap, WorkingRaster, gaps_within
 from seunet.segmentation.tile_predictor import Advance, HeadwiseNetwork, Prediction, TileInput
@@ -122,12 +123,14 @@ def label_image(
     settings: LabelSettings | None = None,
     progress: Progress | None = None,
     identity: Mapping[str, Any] | None = None,
+    regions: Regions | None = None,
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; resume where an earlier run ended.
 
     Nobody else may write there meanwhile (`storage.output_folder.held`).
 
-    `identity` is what else tells this image from another one, e.g. the size and date of its file.
+    `identity` is what else tells this image from another one, e.g. the size and date of its file.  Outside `regions`
+    nothing is looked at and everything is labelled 255.
     """
     settings = settings or LabelSettings()
     began = time.monotonic()
@@ -143,11 +146,13 @@ def label_image(
     _make(folder)
     with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
         planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
+        if regions is not None and ledger.afresh:
+            _fill(planes[LABELS], NOT_ANALYSED)
         ledger.begin()
         tissue = find_tissue(image) if settings.tissue else None
-        wanted = _wanted_tiles(every, tissue, plan)
+        wanted = _wanted_tiles(every, tissue if regions is None else regions, plan)
         done = {record["tile"] for record in ledger.finished}
-        run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds())
+        run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds(), regions)
         run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
         run.seconds.total = time.monotonic() - began
         return _labelled(folder, run, wanted, len(done), settings)
@@ -196,8 +201,8 @@ def _fill(plane: Plane, value: int) -> None:
         plane.write(top, 0, np.full((rows, plane.width_px), value, dtype=np.uint8))
 
 
-def _wanted_tiles(every: list[Tile], tissue: Tissue | None, plan: ReadingPlan) -> list[Tile]:
-    """The tiles with tissue in them, each cut to it."""
+def _wanted_tiles(every: list[Tile], tissue: Tissue | Regions | None, plan: ReadingPlan) -> list[Tile]:
+    """The tiles with tissue, or with a part of a region, in them, each cut to it."""
     if tissue is None:
         return every
     cut = (cut_to(one, tissue.mask(one.rows, one.columns, plan.downsample)) for one in every)
@@ -224,6 +229,7 @@ class _Run:
     planes: dict[str, Plane]
     ledger: Ledger
     seconds: Seconds = field(default_factory=Seconds)
+    regions: Regions | None = None
 
     def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Progress | None) -> None:
         """Do the tiles of `todo`, in order."""
@@ -271,8 +277,16 @@ class _Run:
         tile, mine = given.tile, gaps_within(given.part.gaps, given.tile.rows, given.tile.columns)
         unread = _unread(tile, mine)
         analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
-        blocks = self._blocks(given, prediction, analysed, unread)
-        return _Finished(tile, blocks, _record(tile, prediction, analysed, unread, mine, self.network))
+        inside = self._inside(tile)
+        blocks = self._blocks(given, prediction, analysed & inside, unread | ~inside)
+        record = _record(tile, prediction, analysed & inside, unread & inside, mine, self.network)
+        return _Finished(tile, blocks, {**record, "inside": int(inside.sum())})
+
+    def _inside(self, tile: Tile) -> NDArray[np.bool_]:
+        """Which pixels of a tile lie in a region; all where there are none."""
+        if self.regions is None:
+            return np.ones((tile.rows.length, tile.columns.length), dtype=np.bool_)
+        return self.regions.mask(tile.rows, tile.columns, self.plan.downsample)
 
     def _write(self, work: _Finished) -> None:
         began = time.monotonic()
@@ -358,6 +372,8 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         for key in ("classes", "heads")
     )
     analysed, unread = sum(classes), sum(record["unread"] for record in records)
+    whole_px = run.raster.size[0] * run.raster.size[1]
+    wanted_px = whole_px if run.regions is None else sum(record["inside"] for record in records)
     return Labelled(
         folder=folder,
         size=run.raster.size,
@@ -374,7 +390,7 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
         pixels_by_head=heads,
         mean_confidence=sum(record["confidence"] for record in records) / analysed if analysed else 0.0,
         pixels_unread=unread,
-        skipped_px=run.raster.size[0] * run.raster.size[1] - analysed - unread,
+        skipped_px=wanted_px - analysed - unread,
         gaps=tuple(Gap(Span(*r), Span(*c), why) for record in records for r, c, why in record["gaps"]),
         notes=(run.ledger.note,) if run.ledger.note else (),
         seconds=run.seconds,

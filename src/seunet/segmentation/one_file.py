@@ -36,6 +36,7 @@ from seunet.results.write import write_results
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import DENSITY_UNITS, Labelled, LabelSettings, label_image, planes_of
 from seunet.segmentation.options import Choices, LeastArea, least_area
+from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, read_regions, regions_file
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
@@ -73,13 +74,17 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
         estimated = time.monotonic()
         plan = plan_for(chosen.model, scale.used, image.levels)
         identity = identity_of(item.path, described, chosen, plan, choices)
+        regions = None
+        if choices.roi is not None:
+            regions = read_regions(regions_file(choices.roi, item.name), (image.bounds.x, image.bounds.y))
+            identity["choices"]["roi"] = regions.sha256
         if choices.overwrite:
             forget(folder)
         before = finished(folder, identity)
         if before is not None:
             return FileResult(item.name, "before", before.notes, before.document["summary"])
         least = least_area(choices.min_area, scale.mpp, plan.downsample)
-        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, least, progress)
+        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, least, progress, regions)
         document["summary"]["name"] = item.name
         note_scale(document, scale)
         # Where the viewer finds the slide: from the result, so that both can be moved together.
@@ -134,6 +139,7 @@ def _analysed(
     choices: Choices,
     least: LeastArea,
     progress: Progress | None,
+    regions: Regions | None,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
     network = shared_predictor_for(
@@ -152,12 +158,15 @@ def _analysed(
         strict=choices.strict,
     )
     decided = {**identity, "choices": choices.deciding_labels()}
-    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, decided)
+    if regions is not None:
+        decided["regions"] = regions.sha256
+    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, decided, regions)
     give_back_freed_memory()
     if progress is not None:
         progress(1, 1, "writing the results")
     written = time.monotonic()
     small = thumbnail(image, OVERLAY_PX)
+    counts = None if regions is None else RegionCounts(regions, frame)
     with planes_of(found) as (labels, rim), measured_planes(found) as measured:
         tally = write_results(
             folder,
@@ -172,7 +181,10 @@ def _analysed(
             rim=rim,
             measured=measured,
             instances=choices.instances,
+            watched=None if counts is None else counts.passing,
         )
+    if counts is not None:
+        counts.write(folder / REGIONS_NAME)
     if found.heads is not None:
         with Plane(found.heads, *found.size) as heads:
             write_label_tiff(folder / HEADS_TIFF, heads, heads_frame(frame, len(found.pixels_by_head)))
