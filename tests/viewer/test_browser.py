@@ -199,6 +199,7 @@ def test_two_results_are_compared_side_by_side_and_by_swipe(page: Page) -> None:
     assert first == pytest.approx(second, abs=1e-4)
     page.click("#only-differences")
     page.wait_for_function("() => [...(window.seunet.pane.outlines.mask ?? [])].filter(Boolean).length === 2")
+    assert page.locator("#which").evaluate("one => one.selectedOptions[0].textContent") == "first"
     page.click("#swipe")
     assert page.locator("#stage.swipe").count() == 1
     page.focus("#divider")

@@ -70,14 +70,20 @@ export class Compare {
   }
 
   mode(name) {
+    const seen = this.page.pane.osd.viewport.getBounds(true);
     this.stage.className = name;
     this.divider.hidden = name !== "swipe";
     this.place(50);
-    this.resize();
+    this.resize(seen);
   }
 
-  resize() {
-    for (const pane of [this.page.pane, this.page.second]) pane?.osd?.viewport.resize(pane.osd.container && new OpenSeadragon.Point(pane.place.clientWidth, pane.place.clientHeight), true);
+  // The same part of the slide in panes of another size.
+  resize(seen = this.page.pane.osd.viewport.getBounds(true)) {
+    for (const pane of [this.page.pane, this.page.second]) {
+      if (!pane?.osd) continue;
+      pane.osd.viewport.resize(new OpenSeadragon.Point(pane.place.clientWidth, pane.place.clientHeight), true);
+      pane.osd.viewport.fitBounds(seen, true);
+    }
   }
 
   place(percent) {
@@ -100,8 +106,10 @@ export class Compare {
     this.page.second = null;
     this.divider.remove();
     this.section.remove();
+    const seen = this.page.pane?.osd?.viewport.getBounds(true);
     this.stage.className = "";
-    if (this.page.pane) this.page.pane.title.hidden = true;
-    this.resize();
+    if (!seen) return;
+    this.page.pane.title.hidden = true;
+    this.resize(seen);
   }
 }

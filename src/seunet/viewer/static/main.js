@@ -17,7 +17,7 @@ async function start() {
     which.append(make("option", { value: number, textContent: name }));
   });
   const asked = new URLSearchParams(location.hash.slice(1));
-  which.value = shown[Number(asked.get("item"))] ? asked.get("item") : "0";
+  which.value = shown[Number(asked.get("item"))] ? String(Number(asked.get("item"))) : "0";
   element("compare-with").hidden = shown.length < 2;
   which.hidden = shown.length < 2;
   which.addEventListener("change", () => { remember({ item: which.value, with: "" }); open(); });
