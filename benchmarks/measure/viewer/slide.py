@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import re
 import subprocess
 import sys
@@ -219,7 +220,8 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Measure and write results/benchmarks/viewer.json."""
     sides = [int(side) for side in re.findall(r"\d+", parser().parse_args().sides)]
-    print(write_results(BENCHMARK, {"slides": [figures_of(side) for side in sides]}))
+    slides = [figures_of(side) for side in sides]
+    print(write_results(BENCHMARK, {"load_average": round(os.getloadavg()[2], 1), "slides": slides}))
 
 
 if __name__ == "__main__":

@@ -106,9 +106,10 @@ def jpeg(pixels: RgbArray) -> bytes:
 
 def png(premultiplied: Rgba) -> bytes:
     """A coloured tile: colours were multiplied by their opacity, so that means are right, and are divided again."""
-    alpha = premultiplied[..., 3:].astype(np.float32)
-    colors = np.where(alpha > 0, premultiplied[..., 2::-1] * (255 / np.maximum(alpha, 1)), 0)
-    whole = np.concatenate([np.minimum(np.rint(colors), 255).astype(np.uint8), premultiplied[..., 3:]], axis=2)
+    whole = premultiplied[..., [2, 1, 0, 3]]
+    partly = (premultiplied[..., 3] > 0) & (premultiplied[..., 3] < 255)
+    mixed = whole[partly].astype(np.float32)
+    whole[partly, :3] = np.minimum(np.rint(mixed[:, :3] * (255 / mixed[:, 3:])), 255)
     return cv2.imencode(".png", whole, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
 
 

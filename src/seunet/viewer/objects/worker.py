@@ -20,7 +20,7 @@ from seunet.errors import InputError
 from seunet.storage.sandbox import confine, serve
 from seunet.viewer.objects.loops import CELL_PX, box_and_center, cut_into_cells, parse_rings, pieces_of_cells
 
-BATCH_BYTES: Final = 8 << 20
+BATCH_BYTES: Final = 2 << 20
 MAX_LINE_BYTES: Final = 256 << 20
 MAX_OBJECTS: Final = 5_000_000
 MAX_MEASURES: Final = 32

@@ -72,7 +72,7 @@ export class Outlines {
 
   trace(context, cell, number, left, top, scale, canvas) {
     const { data, starts, boxes, classes, objects } = cell;
-    const unit = scale / UNITS, x0 = left * scale, y0 = top * scale;
+    const unit = scale / UNITS, pixel = UNITS / scale, x0 = left * scale, y0 = top * scale;
     for (let piece = 0; piece < starts.length; piece += 1) {
       if (classes[piece] !== number || !this.shows(objects[piece])) continue;
       const box = 4 * piece;
@@ -80,8 +80,14 @@ export class Outlines {
       if (boxes[box + 3] * unit + y0 < -2 || boxes[box + 1] * unit + y0 > canvas.height + 2) continue;
       let at = starts[piece];
       const stop = at + 2 * data[at - 2];
-      context.moveTo(data[at] * unit + x0, data[at + 1] * unit + y0);
-      for (at += 2; at < stop; at += 2) context.lineTo(data[at] * unit + x0, data[at + 1] * unit + y0);
+      let [left, top] = [data[at], data[at + 1]];
+      context.moveTo(left * unit + x0, top * unit + y0);
+      for (at += 2; at < stop; at += 2) {
+        // Corners nearer than a pixel of the tile to the last one are not seen; the end is always drawn.
+        if (at < stop - 2 && Math.abs(data[at] - left) + Math.abs(data[at + 1] - top) < pixel) continue;
+        [left, top] = [data[at], data[at + 1]];
+        context.lineTo(left * unit + x0, top * unit + y0);
+      }
     }
   }
 
