@@ -31,7 +31,7 @@ def measured() -> str:
         ("… and of all its processes", *(f"{one['all_processes_mib']} MiB" for one in slides)),
     ]
     text = "Headless Chromium without a graphics card, browser and server on the same cores; the largest memory seen."
-    if report["load_average"] > 2 * report["machine"]["cores"]:
+    if report.get("load_average", 0) > 2 * report["machine"]["cores"]:
         waited = f"{report['load_average']:.0f} processes wanted the {report['machine']['cores']} cores meanwhile"
         text += f" **Times are those of a busy machine ({waited}); measure again on a quiet one.**"
     return f"{markdown_table(header, rows)}\n\n{text} {source(report)}"
