@@ -6,7 +6,6 @@ No address holds a path: what was not given cannot be asked for.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,37 +29,14 @@ from seunet.viewer.objects import selecting
 from seunet.viewer.objects.comparing import Compared, compare
 from seunet.viewer.objects.index import Mask, ObjectIndex
 from seunet.viewer.readers import Readers
+from seunet.viewer.tile_cache import TileCache
 
 STATIC: Final = Path(__file__).parent / "static"
 KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
-CACHE_BYTES: Final = 64 << 20
 CHOSEN: Final = "chosen"
 """The layer of the objects that pass a filter, from afar."""
 KEEP: Final = {"cache-control": "private, max-age=3600"}
 FRESH: Final = {"cache-control": "no-store"}
-
-
-class TileCache:
-    """The tiles that were asked for last."""
-
-    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
-        self._tiles: OrderedDict[tuple[object, ...], tuple[bytes, str]] = OrderedDict()
-        self._bytes, self._limit, self._lock = 0, limit_bytes, threading.Lock()
-
-    def get(self, key: tuple[object, ...], make: Callable[[], tuple[bytes, str] | None]) -> tuple[bytes, str] | None:
-        """The tile of this key, made if it is not there."""
-        with self._lock:
-            if key in self._tiles:
-                self._tiles.move_to_end(key)
-                return self._tiles[key]
-        made = make()
-        if made is not None:
-            with self._lock:
-                self._bytes += len(made[0]) - len(self._tiles.get(key, (b"", ""))[0])
-                self._tiles[key] = made
-                while self._bytes > self._limit:
-                    self._bytes -= len(self._tiles.popitem(last=False)[1][0])
-        return made
 
 
 class Viewer:
