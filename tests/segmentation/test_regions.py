@@ -103,7 +103,7 @@ def test_only_the_regions_are_analysed_and_their_objects_counted(disc_model: Pat
     pixels = discs(150, 201, np.random.default_rng(7))
     Image.fromarray(pixels).save(tmp_path / "a.png")
     roi = written(tmp_path / "r.geojson", feature(SQUARE, HOLE, name="left, upper"), feature(STAR))
-    common = ("segment", tmp_path / "a.png", "-m", disc_model, "--mpp", 0.25, "--no-progress", "--min-area", 1)
+    common = ("segment", tmp_path / "a.png", "-m", disc_model, "--mpp", 0.25, "--no-progress", "--min-area", "1px")
     assert seunet(*common, "-o", tmp_path / "all").code == 0
     ran = seunet(*common, "-o", tmp_path / "some", "--roi", roi, "--tile-size", 64)
     assert (ran.code, ran.err.count("warning")) == (0, 0)
@@ -124,4 +124,4 @@ def test_only_the_regions_are_analysed_and_their_objects_counted(disc_model: Pat
     assert (areas["analysed"], areas["not analysed"]) == (inside.sum(), (~inside).sum())
     again = seunet(*common, "-o", tmp_path / "some")
     assert again.code == 2
-    assert "holds a result of another choices (`roi` was" in again.err
+    assert "holds a result made with --roi " in again.err
