@@ -23,6 +23,7 @@ from seunet.cli.data import app as data_app
 from seunet.cli.demo import demo
 from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
+from seunet.cli.export import export
 from seunet.cli.fitting import calibrate, fit_scale
 from seunet.cli.info import info
 from seunet.cli.plot import app as plot_app
@@ -93,6 +94,7 @@ app.command()(equivariance)
 app.command("fit-scale")(fit_scale)
 app.command()(calibrate)
 app.command()(info)
+app.command()(export)
 
 
 def fail(line: str, code: int) -> int:

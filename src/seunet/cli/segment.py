@@ -68,6 +68,7 @@ ROI = typer.Option(
 STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreadable region.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
 DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
+RUNTIME = typer.Option("native", "--runtime", metavar="native|onnx|openvino", help="Who computes the network.")
 THREADS = typer.Option(None, "--threads", metavar="N", help="Threads; default: all cores.")
 DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
 WORKERS = typer.Option(None, "--workers", metavar="N", help="Slides at once, each in a process (--dask local).")
@@ -95,6 +96,7 @@ def segment(
     strict: bool = STRICT,
     overwrite: bool = OVERWRITE,
     device: str = DEVICE,
+    runtime: str = RUNTIME,
     threads: int | None = THREADS,
     dask: str | None = DASK,
     workers: int | None = WORKERS,
@@ -129,6 +131,7 @@ def segment(
         strict=strict,
         overwrite=overwrite,
         device=usable_device(device),
+        runtime=runtime,
     )
     check_out(out)
     found = find_inputs(inputs, recursive)

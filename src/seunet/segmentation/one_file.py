@@ -143,7 +143,7 @@ def _analysed(
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
     network = shared_predictor_for(
-        model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device
+        model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device, choices.runtime
     )
     begun = begun_with(folder / WORK_NAME)
     settings = LabelSettings(

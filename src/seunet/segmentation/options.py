@@ -91,12 +91,14 @@ class Choices(BaseModel):
     roi: str | None = None
     """A GeoJSON file of regions, or a folder with NAME.geojson for each image: only there is analysed."""
     device: Literal["cpu", "cuda", "mps"] = "cpu"
+    runtime: Literal["native", "onnx", "openvino"] = "native"
 
     def deciding(self) -> dict[str, object]:
         """What the files of a result depend on; the size of a tile is not among it."""
         apart = {"model", "mpp", "tile_px", "strict", "overwrite", "roi"}
         # Where there was no choice before, what is as it was then is not written: results of then are recognised.
-        as_before = {name for name, value in (("device", "cpu"), ("instances", False)) if getattr(self, name) == value}
+        usual = (("device", "cpu"), ("runtime", "native"), ("instances", False))
+        as_before = {name for name, value in usual if getattr(self, name) == value}
         return self.model_dump(mode="json", exclude=apart | as_before)
 
     def deciding_labels(self) -> dict[str, object]:

@@ -33,6 +33,9 @@ Advance = Callable[[float], None]
 
 MAX_LABELS: Final = 255
 
+NATIVE: Final = "native"
+"""The runtime that this package brings."""
+
 WHOLE_TILE: Final = (1024, 1024)
 """Rows and columns of a tile that is computed at once, in the memory of a device."""
 
@@ -78,8 +81,12 @@ class HeadwiseNetwork:
         overlap_px: int | None = None,
         only_head: int | None = None,
         device: str = "cpu",
+        runtime: str = NATIVE,
     ) -> None:
-        """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work."""
+        """`only_head` (from 0) leaves the others out: the network of one head, at a γ-th of the work.
+
+        `runtime`: who computes, our own kernels ("native") or those of `seunet.export.runtimes`.
+        """
         if isinstance(fusion, str) and fusion not in FUSIONS:
             raise unknown_name("fusion", fusion, FUSIONS)
         if overlap_px is not None and (isinstance(overlap_px, bool) or overlap_px < 0):
@@ -89,13 +96,15 @@ class HeadwiseNetwork:
         model = copy.deepcopy(model).eval().to(device)
         self.device = torch.device(device)
         # Streaming is written for the CPU and fuses steps: hooks see what they expect in a plain forward alone.
-        self._streams = self.device.type == "cpu" and not hooked(*model.modules())
+        self._streams = self.device.type == "cpu" and runtime == NATIVE and not hooked(*model.modules())
         self.name, self.classes, self.rim, self.fusion = model.name, model.told_classes, model.rim, fusion
         self._outputs, self._rim_odds = model.classes, 1.0 if model.card is None else model.card.rim_odds
         self.overlap_px, self.only_head = overlap_px, only_head
         headwise = isinstance(model, SEUNet) and model.heads > 1
         wanted = range(model.heads) if only_head is None else [only_head]
         self._parts = [model.only_scale(k) for k in wanted] if headwise else [model]  # type: ignore[operator]
+        self.runtime = runtime
+        self._runs = [self._runner(part) for part in self._parts]
         self.heads = sum(part.heads for part in self._parts)
         self._radii = [filter_radii(part) for part in self._parts]
         self._weights = weights_sha256(model)
@@ -116,7 +125,17 @@ class HeadwiseNetwork:
             "overlap_px": self.overlap_px,
             # Other devices round otherwise.
             **({} if self.device.type == "cpu" else {"device": self.device.type}),
+            **({} if self.runtime == NATIVE else {"runtime": self.runtime}),
         }
+
+    def _runner(self, part: ScaleUNet) -> Callable[[Tensor], Tensor]:
+        """RGB in 0 … 1 → logits, of one part on the chosen device or by the chosen runtime."""
+        if self.runtime == NATIVE:
+            return lambda images: part(images.to(self.device))
+        from seunet.export.runtimes import run_by
+
+        run = run_by(self.runtime, part, torch.get_num_threads())
+        return lambda images: torch.from_numpy(run(images.numpy()))
 
     def _fusion_facts(self) -> dict[str, Any]:
         if self.only_head is not None:
@@ -185,7 +204,7 @@ class HeadwiseNetwork:
                     Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
                 )
                 if not self._streams:
-                    logits = part(mine[None].to(self.device).float() / 255)[0]
+                    logits = self._runs[number](mine[None].float() / 255)[0]
                     out.copy_(logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1))
                 elif self.overlap_px is None:
                     predict_block(part, self._radii[number], mine, seen, size, core, out, step)
@@ -231,6 +250,7 @@ def predictor_for(
     fusion: str = "auto",
     overlap_px: int | None = None,
     device: str = "cpu",
+    runtime: str = NATIVE,
 ) -> HeadwiseNetwork:
     """`model` with every σ × `factor` and its heads fused as its card and the user say."""
     if factor != 1:
@@ -238,7 +258,7 @@ def predictor_for(
             raise InputError(f"{model.name} has no σ to be multiplied; resample its images instead")
         model = model.at_scale(factor)
     how = fusion_of(model, fusion, scale_known)
-    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known), device)
+    return HeadwiseNetwork(model, how, overlap_px, only_head(model, fusion, scale_known), device, runtime)
 
 
 shared_predictor_for = lru_cache(maxsize=1)(predictor_for)
