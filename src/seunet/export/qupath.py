@@ -106,11 +106,11 @@ def renumbered(labels: Tensor, min_area_px: int) -> Tensor:
 
 def write_qupath(chosen: Chosen, folder: Path) -> dict[str, Any]:
     """instanseg.pt, rdf.yaml and a page about it."""
+    network = chosen.network()
     if chosen.mpp is None:
         raise InputError(f"{chosen.name}: has no µm per pixel in its card, which QuPath needs; train with a stated mpp")
     if chosen.model.in_channels != 3:
         raise InputError(f"{chosen.name}: takes {chosen.model.in_channels} channels; QuPath gives three")
-    network = chosen.network()
     scripted = script_of(LabelledTiles(network))
     path = folder / "instanseg.pt"
     torch.jit.save(scripted, path)
