@@ -95,7 +95,7 @@ def test_a_model_without_a_card_learnt_at_the_resolution_of_the_set(model: Scale
 @pytest.fixture
 def large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of tests have 64 pixels a side."""
-    monkeypatch.setattr("seunet.evaluation.estimated_scale.MIN_SIDE_PX", 8)
+    monkeypatch.setattr("seunet.scale.estimator.MIN_SIDE_PX", 8)
 
 
 def scores_of(document: dict[str, Any], way: str) -> dict[float, Any]:

@@ -156,11 +156,11 @@ def test_what_is_not_there_or_makes_no_sense_is_said_so(served: Served, path: st
 def test_bytes_that_are_no_http_end_their_own_connection_only(served: Served) -> None:
     for data in (b"\x16\x03\x01\x02", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"A" * 200_000):
         with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            try:
+            try:  # the server may have hung up before all is sent
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
                 reply = connection.recv(64)
-            except ConnectionResetError:
+            except OSError:
                 reply = b""
             assert not reply or b" 400 " in reply or b" 403 " in reply
     assert served.ask("api/shown").status == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import torch
@@ -77,7 +76,6 @@ def free_sigma(x: Tensor) -> Tensor:
     return torch.exp2(torch.clamp(x, *_FREE_RANGE))
 
 
-@lru_cache(maxsize=4096)
 def filter_radius(sigma: float, truncation: float = 2.0) -> int:
     """R = ⌈truncation · σ⌉ ≥ 1; the paper cuts at two standard deviations, filters of τ = 2R + 1 (eq. 7)."""
     # A hair of tolerance: σ = 3 · 0.1 · 5 must not round up to the next pixel because of its last binary digit.
