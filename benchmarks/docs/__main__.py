@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.declare import Benchmark
-from benchmarks.docs import data, nuclei, outputs, published_report, scale, slides, told, training, view
+from benchmarks.docs import data, nuclei, nuclei_2, outputs, published_report, scale, slides, told, training, view
 from benchmarks.record import ROOT, results, source
 from seunet.evaluation import markdown_table
 from seunet.storage import write_text
@@ -177,6 +177,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **scale.BLOCKS,
     **told.BLOCKS,
     **nuclei.BLOCKS,
+    **nuclei_2.BLOCKS,
     **published_report.BLOCKS,
     **outputs.BLOCKS,
     **slides.BLOCKS,

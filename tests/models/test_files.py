@@ -320,7 +320,7 @@ def test_a_calibration_that_cannot_be_is_refused(folder: Path, calibration: dict
 
 
 def test_the_trained_models_are_listed() -> None:
-    assert seunet.list_models(pretrained=True) == ["nuclei"]
+    assert seunet.list_models(pretrained=True) == ["nuclei", "nuclei-2"]
 
 
 def test_another_number_of_classes_gets_a_fresh_head_and_says_so(tmp_path: Path) -> None:

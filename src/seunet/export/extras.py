@@ -7,16 +7,11 @@ from typing import Final
 
 from seunet.errors import InputError
 
-EXTRA_OF: Final = {
-    "onnx": "export",
-    "onnxruntime": "export",
-    "openvino": "export",
-    "bioimageio": "export",
-    "huggingface_hub": "hub",
-}
+PACKAGES: Final = {"bioimageio": "bioimageio.spec"}
+"""Names of packages where they are not those of their modules."""
 
 
 def needed(library: str) -> None:
     """Refuse in one line where `library` is not installed."""
     if find_spec(library) is None:
-        raise InputError(f"{library} is not installed; get it by: pip install 'seunet[{EXTRA_OF[library]}]'")
+        raise InputError(f"{library} is not installed; get it by: pip install {PACKAGES.get(library, library)}")

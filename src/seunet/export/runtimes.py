@@ -23,7 +23,7 @@ Run = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 RUNTIMES: Final = ("native", "onnx", "openvino")
 
 BLOCK: Final = 8
-"""Channels that both runtimes work on at a time; filled up to these, graphs run 1.2 to 1.4 times as fast."""
+"""Channels that both runtimes work on at a time; filled up to these, graphs run faster."""
 
 EXACT: Final = {"INFERENCE_PRECISION_HINT": "f32"}
 """OpenVINO's default may compute in half precision, which moves logits by 0.08."""

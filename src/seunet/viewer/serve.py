@@ -40,7 +40,7 @@ def serve_viewer(shown: Sequence[Shown], listening: socket.socket, say: Callable
 
         from seunet.viewer.app import viewer_app
     except ImportError:
-        raise InputError("seunet view needs Starlette and uvicorn; pip install 'seunet[viewer]'") from None
+        raise InputError("seunet view needs Starlette and uvicorn; pip install starlette uvicorn") from None
     token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
     address = f"http://{HOST}:{port}/{token}/"
     app = viewer_app(shown, token, port)
