@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.record import RESULTS
 from seunet.evaluation import markdown_table
 
+MEASURED = RESULTS / "trials" / "nuclei-2" / "measured"
 SETS = {
     "tnbc": "TNBC, 13 images of 3 patients left out; 8 others of that laboratory were learnt from",
     "cpm17": "CPM17, 64 images of no laboratory that was trained on",
@@ -22,7 +23,7 @@ def objects() -> str:
     rows, commits = [], set()
     for name, title in SETS.items():
         for model in ("nuclei", "nuclei-2"):
-            document: dict[str, Any] = json.loads((RESULTS / "nuclei-2" / f"{name}-{model}.json").read_text())
+            document: dict[str, Any] = json.loads((MEASURED / f"{name}-{model}.json").read_text())
             (score,) = document["scores"]
             cells = [f"{100 * score['iou']:.1f}", *(f"{score[column]:.2f}" for column in list(COLUMNS)[1:])]
             rows.append([title if model == "nuclei" else "", f"`{model}`", *cells])
@@ -35,7 +36,7 @@ def agreement() -> str:
     """How far each model agrees with itself, no masks needed."""
     rows, commits = [], set()
     for model in ("nuclei", "nuclei-2"):
-        document: dict[str, Any] = json.loads((RESULTS / "nuclei-2" / f"agreement-{model}.json").read_text())
+        document: dict[str, Any] = json.loads((MEASURED / f"agreement-{model}.json").read_text())
         for score in document["scores"]:
             if score["variant"] in VARIANTS:
                 within, doubled = f"{100 * score['within_20_percent']:.0f} %", str(score["above_2_times"])

@@ -103,7 +103,7 @@ def test_areas_of_a_real_mask_equal_its_histogram() -> None:
     path = ROOT / "bcss" / "roi_masks" / "TCGA-AR-A0U1-DX1_xmin63681_ymin24922_MPP-0.2500.png"
     with Image.open(path) as image:
         histogram = image.histogram()
-        mask, _ = _map_codes(np.asarray(image), code_map(PUBLISHED), path.name)
+        mask, _ = _map_codes(np.asarray(image), code_map(PUBLISHED), path.name, "correct the mask")
     areas = np.bincount(mask.ravel(), minlength=256)
     assert areas[1] == histogram[1] + histogram[19] + histogram[20]
     assert areas[2] == histogram[2]

@@ -10,8 +10,7 @@ import resource
 import sys
 from pathlib import Path
 
-import seunet.cli.main
-from support.cli import seunet as run_seunet
+from support.cli import seunet
 
 ROOM_BYTES = 160 << 20
 
@@ -19,13 +18,12 @@ ROOM_BYTES = 160 << 20
 def main() -> None:
     result, config, run, *options = sys.argv[1:]
     small = ("--set", "recipe.batch=1", "--set", "recipe.epochs=1")
-    warm = run_seunet(
-        "train", config, "-o", f"{run}-warm", "--no-progress", *small
-    )  # code is loaded, threads are started
-    seunet.cli.main.LEAST_ADDRESS_SPACE_BYTES = 0  # what comes after is asked for, not the refusal before it
+    warm = seunet("train", config, "-o", f"{run}-warm", "--no-progress", *small)  # code is loaded, threads are started
+    # What comes after is asked for, not the refusal before it.
+    sys.modules["seunet.cli.main"].LEAST_ADDRESS_SPACE_BYTES = 0  # type: ignore[attr-defined]
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM_BYTES, resource.RLIM_INFINITY))
-    limited = run_seunet("train", config, "-o", run, "--no-progress", *options)
+    limited = seunet("train", config, "-o", run, "--no-progress", *options)
     Path(result).write_text(json.dumps([warm.code, limited.code, limited.err]))
 
 

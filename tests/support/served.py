@@ -51,7 +51,7 @@ def serving(shown: Sequence[Shown]) -> Iterator[Served]:
     with free_port(0) as listening:
         port = listening.getsockname()[1]
         app = viewer_app(shown, TOKEN, port)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

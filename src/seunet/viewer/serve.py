@@ -44,7 +44,10 @@ def serve_viewer(shown: Sequence[Shown], listening: socket.socket, say: Callable
     token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
     address = f"http://{HOST}:{port}/{token}/"
     app = viewer_app(shown, token, port)
-    settings = uvicorn.Config(app, log_level="critical", access_log=False, server_header=False, ws="none")
+    # Logging is the caller's: uvicorn would set it up anew, and end the handlers that are there.
+    settings = uvicorn.Config(
+        app, log_config=None, log_level="critical", access_log=False, server_header=False, ws="none"
+    )
     say(f"{address}\nCtrl-C ends it.")
     if browser:
         threading.Thread(target=_open_browser, args=(address, say), daemon=True).start()
