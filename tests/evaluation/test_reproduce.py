@@ -137,15 +137,19 @@ def test_stopped_in_the_middle_of_training_or_measuring_it_goes_on(protocol_file
         assert one.equivariance["errors"] == other.equivariance["errors"]
 
 
-def test_models_can_be_done_apart_and_whoever_is_last_writes_the_report(protocol_file: Path, tmp_path: Path) -> None:
+def test_models_can_be_done_apart_and_the_report_names_what_is_missing(protocol_file: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "seunet", "--no-progress")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("2 models; others are still to be measured")
-    assert not (parts / "report.html").exists()
+    assert ran.out == f"2 models; 1 more are still to be measured: {parts}/report.html\n"
+    text = (parts / "report.md").read_text()
+    assert "**Not complete.** 1 of 3 are still to be measured: CNN (seed 0)." in text
+    assert "| Is SEUNet above the CNN? | **not measured yet** | – |" in text
+    assert re.search(r"\| Does the best head move\? \| \*\*(yes|no|not decided by these data)\*\* \|", text)
     assert not (parts / "runs" / "cnn-seed0").exists()
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNN", "--no-progress")
     assert (ran.code, ran.out) == (0, f"3 models: {parts}/report.html\n")
+    assert "Not complete" not in (parts / "report.md").read_text()
     assert re.findall(r"\| (\w+, seed \d) \|", (parts / "report.md").read_text()) == [
         "CNN, seed 0",
         "SEUNet, seed 0",

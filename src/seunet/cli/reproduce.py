@@ -20,7 +20,7 @@ ONLY = typer.Option(
     None,
     "--only",
     metavar="NAME,…",
-    help="Only these models or seeds, in this order: cnn,seunet-seed1. The report is written once all are measured.",
+    help="Only these models or seeds, in this order: cnn,seunet-seed1. The report names those that are missing.",
 )
 TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
@@ -41,7 +41,7 @@ def reproduce(
     from seunet.evaluation.page import as_html, as_markdown, write_pictures
     from seunet.evaluation.reproduce.protocol import read_protocol
     from seunet.evaluation.reproduce.report import grouped, page
-    from seunet.evaluation.reproduce.run import Interrupted, is_measured, read_measured
+    from seunet.evaluation.reproduce.run import Interrupted, missing, read_measured
     from seunet.evaluation.reproduce.run import reproduce as run
     from seunet.evaluation.reproduce.statistics import statistics_of
     from seunet.storage.atomic import write_text
@@ -65,11 +65,6 @@ def reproduce(
     if isinstance(result, Interrupted):
         print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; repeat the command to resume: {out}")
         raise typer.Exit(stop.exit_code)
-    if not is_measured(protocol, out):
-        print(
-            f"{len(result)} models; others are still to be measured; repeat the command then to write the report: {out}"
-        )
-        return
     measured = read_measured(protocol, out)
     numbers = statistics_of(protocol, grouped(measured))
     write_text(out / "statistics.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
@@ -77,4 +72,6 @@ def reproduce(
     write_pictures(blocks)
     write_text(out / "report.md", as_markdown(blocks, out))
     write_text(out / "report.html", as_html(protocol.title, blocks))
-    print(f"{len(measured)} models: {out / 'report.html'}")
+    open_jobs = missing(protocol, out)
+    rest = f"; {len(open_jobs)} more are still to be measured" if open_jobs else ""
+    print(f"{len(measured)} models{rest}: {out / 'report.html'}")

@@ -44,7 +44,7 @@ def write_predictions(model: ScaleUNet, protocol: Protocol, folder: Path) -> Non
 
 def panel_blocks(protocol: Protocol, folders: Mapping[str, Path], figures: Path) -> list[Block]:
     """The picture of the systems in `folders`; where the data set is not there, as it was drawn before."""
-    shown = {name: folders[name] for name in protocol.panels if _are_there(folders[name])}
+    shown = {name: folders[name] for name in protocol.panels if name in folders and _are_there(folders[name])}
     path = figures / "panels.png"
     drawable = (protocol.data / MANIFEST).is_file()
     if not shown or not (drawable or path.is_file()):

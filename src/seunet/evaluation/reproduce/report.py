@@ -19,7 +19,7 @@ from seunet.evaluation.figures.training import course, training_curves, training
 from seunet.evaluation.page import Block, Heading, Picture, Table, Text
 from seunet.evaluation.reproduce.panels import panel_blocks
 from seunet.evaluation.reproduce.paper_numbers import PAPER, PaperNumbers
-from seunet.evaluation.reproduce.protocol import Protocol, slug
+from seunet.evaluation.reproduce.protocol import Protocol, jobs, slug
 from seunet.evaluation.reproduce.run import Measured
 from seunet.evaluation.reproduce.statistics import statistics_blocks, window_blocks
 from seunet.evaluation.scores import BEST_HEAD, metric_name
@@ -53,6 +53,7 @@ def page(
             "Weights were chosen on held-out training images. Where a model was trained with several seeds: the mean, "
             "and lowest–highest in brackets."
         ),
+        *_still_missing(protocol, measured),
         Heading("The systems (the paper's table 2)"),
         systems_table(measured, paper),
         *([] if statistics is None else statistics_blocks(statistics)),
@@ -77,6 +78,18 @@ def page(
         *_training(measured, figures),
         Heading("Where the numbers come from"),
         provenance_table(measured),
+    ]
+
+
+def _still_missing(protocol: Protocol, measured: Sequence[Measured]) -> list[Block]:
+    there = {one.job.folder_name for one in measured}
+    names = [f"{job.entry.name} (seed {job.seed})" for job in jobs(protocol) if job.folder_name not in there]
+    if not names:
+        return []
+    return [
+        Text(
+            f"**Not complete.** {len(names)} of {len(names) + len(there)} are still to be measured: {', '.join(names)}."
+        )
     ]
 
 

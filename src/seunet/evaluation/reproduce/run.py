@@ -156,9 +156,9 @@ def check_windows(protocol: Protocol) -> None:
                 )
 
 
-def is_measured(protocol: Protocol, out: Path) -> bool:
-    """Whether nothing is missing in OUT."""
-    return all(_is_job_measured(protocol, job, out) for job in jobs(protocol))
+def missing(protocol: Protocol, out: Path) -> list[Experiment]:
+    """What is still to be measured in OUT."""
+    return [job for job in jobs(protocol) if not _is_job_measured(protocol, job, out)]
 
 
 def _is_job_measured(protocol: Protocol, job: Experiment, out: Path) -> bool:
@@ -169,8 +169,8 @@ def _is_job_measured(protocol: Protocol, job: Experiment, out: Path) -> bool:
 
 
 def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
-    """What `reproduce` left in OUT, read again: reports are made from it alone."""
-    return [_read_job(protocol, job, out) for job in jobs(protocol)]
+    """What `reproduce` has measured in OUT so far, read again: reports are made from it alone."""
+    return [_read_job(protocol, job, out) for job in jobs(protocol) if _is_job_measured(protocol, job, out)]
 
 
 def _read_job(protocol: Protocol, job: Experiment, out: Path) -> Measured:

@@ -23,6 +23,7 @@ DRAWS: Final = 10_000
 LEVEL: Final = 0.95
 DIGITS: Final = 6
 ANSWERS: Final = {1: "yes", -1: "no", 0: "not decided by these data"}
+NOT_MEASURED: Final = "not measured yet"
 STEADY: Final = 0.015
 """How far the IoU may move with the size of the window before it is marked."""
 
@@ -90,16 +91,16 @@ def _answer(
     images: Sequence[str],
     drawn: Draws,
 ) -> dict[str, Any]:
-    for name in (question.first, question.second):
-        if name is not None and name not in groups:
-            raise InputError(f"question {question.ask!r}: no model is called {name!r}")
+    asked = question.model_dump(mode="json")
+    if not {question.first, question.second or question.first} <= set(groups):
+        return {**asked, "answer": NOT_MEASURED}
     if question.second is not None:
         found = interval(means[question.first] - means[question.second], LEVEL)
         unit = "points of mean IoU"
     else:
         found = interval(_head_movement(groups[question.first], images, drawn), LEVEL)
         unit = f"heads, from scales up to {SMALL:g} to scales from {LARGE:g}"
-    return {**question.model_dump(mode="json"), **_facts(found), "unit": unit, "answer": ANSWERS[found.verdict]}
+    return {**asked, **_facts(found), "unit": unit, "answer": ANSWERS[found.verdict]}
 
 
 def _head_movement(seeds: Sequence[Measured], images: Sequence[str], drawn: Draws) -> NDArray[Any]:
@@ -201,6 +202,8 @@ def _percent(found: Mapping[str, float]) -> str:
 
 
 def _difference(one: Mapping[str, Any]) -> str:
+    if one["answer"] == NOT_MEASURED:
+        return "–"
     if one["second"] is not None:
         return f"{100 * one['value']:+.2f} ({100 * one['low']:+.2f} to {100 * one['high']:+.2f}) {one['unit']}"
     return f"{one['value']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f}) {one['unit']}"
