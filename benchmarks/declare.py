@@ -31,7 +31,7 @@ DATA = {
     "runs/nuclei-2": "`seunet train configs/nuclei-2.yaml -o runs/nuclei-2`",
     "runs/trial-…": "short runs of configs/nuclei-2.yaml, as results/trials/nuclei-2/README.md has them",
     "out/held-out": "`seunet evaluate` on held-out images, as the top of benchmarks/measure/model/nuclei.py has it",
-    "reports/monuseg-cpu": "`seunet reproduce results/monuseg-cpu/protocol.yaml -o reports/monuseg-cpu`",
+    "reports/monuseg-cpu": "`seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu`",
     "a picture": "of tissue; measured was an image of MoNuSeg and OpenSlide's slide in a TIFF with levels",
     "two networks": "at half the paper's widths, trained to the end and for a short time; those measured were not kept",
 }

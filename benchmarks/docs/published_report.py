@@ -1,21 +1,26 @@
-"""The reproduction that docs/results/monuseg-cpu.md shows: reports, logs and figures, kept in results/monuseg-cpu.
+"""The reproductions that docs/results/ shows: reports, logs and figures, kept in results/NAME.
 
-python -m benchmarks.docs.published_report REPORT   # copy what `seunet reproduce` left, draw, fill the page
-python -m benchmarks.docs.published_report          # draw again from what is there
+python -m benchmarks.docs.published_report reports/NAME   # copy what `seunet reproduce` left, draw, fill the page
+python -m benchmarks.docs.published_report                # draw again from what is there
+
+What is kept has no weights and no data, and `seunet reproduce PROTOCOL -o results/NAME` goes on from it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 from benchmarks.declare import Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS, ROOT
+from seunet.errors import unknown_name
 from seunet.evaluation import Block, Heading, as_markdown, write_pictures
-from seunet.evaluation.reproduce import jobs, page, read_measured, read_protocol
-from seunet.storage import atomic_path
+from seunet.evaluation.reproduce import grouped, jobs, page, read_measured, read_protocol, statistics_of
+from seunet.storage import atomic_path, write_text
 
 BENCHMARK = Benchmark(
     "docs.published_report",
@@ -25,34 +30,51 @@ BENCHMARK = Benchmark(
     needs=("reports/monuseg-cpu",),
 )
 
-PROTOCOL = RESULTS / "monuseg-cpu" / "protocol.yaml"
-KEPT = RESULTS / "monuseg-cpu"
-PAGE = "docs/results/monuseg-cpu.md"
+PROTOCOLS = {
+    "monuseg-cpu": ROOT / "configs" / "reproduce-monuseg-cpu.yaml",
+    "monuseg-cpu-192px": RESULTS / "monuseg-cpu-192px" / "protocol.yaml",
+    "bcss-patches": ROOT / "configs" / "reproduce-bcss-patches.yaml",
+}
+"""By the name of the report."""
+KEPT_FILES = ("evaluation.json", "equivariance.json", "windows-*px/evaluation.json", "panels/*.png")
+
+
+def page_of(name: str) -> str:
+    return f"docs/results/{name}.md"
 
 
 def copy(report: Path) -> None:
     """Everything the page is made of, and nothing else: no weights."""
-    for job in jobs(read_protocol(PROTOCOL)):
-        keep(report / "runs" / job.folder_name, KEPT / "runs" / job.folder_name)
-        for kind in ("evaluation", "equivariance"):
-            source = report / "measured" / job.folder_name / f"{kind}.json"
-            if source.is_file():
-                with atomic_path(KEPT / "measured" / job.folder_name / source.name) as part:
-                    shutil.copyfile(source, part)
+    if report.name not in PROTOCOLS:
+        raise unknown_name("report", report.name, PROTOCOLS)
+    protocol, kept = read_protocol(PROTOCOLS[report.name]), RESULTS / report.name
+    there = {one.job.folder_name for one in read_measured(protocol, report)}
+    for folder in (job.folder_name for job in jobs(protocol) if job.folder_name in there):
+        keep(report / "runs" / folder, kept / "runs" / folder)
+        measured = report / "measured" / folder
+        for source in (path for pattern in KEPT_FILES for path in measured.glob(pattern)):
+            with atomic_path(kept / "measured" / folder / source.relative_to(measured)) as part:
+                shutil.copyfile(source, part)
+    shutil.copyfile(PROTOCOLS[report.name], kept / "protocol.yaml")
+    numbers = statistics_of(protocol, grouped(read_measured(protocol, kept)))
+    write_text(kept / "statistics.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
 
 
-def blocks() -> list[Block]:
+def blocks(name: str) -> list[Block]:
     """The page without its title, which stands above what is said about it."""
-    protocol = read_protocol(PROTOCOL)
-    made = page(protocol, read_measured(protocol, KEPT), ROOT / "docs" / "results" / "monuseg-cpu" / "figures")
+    protocol, statistics = read_protocol(PROTOCOLS[name]), RESULTS / name / "statistics.json"
+    numbers = json.loads(statistics.read_text()) if statistics.is_file() else None
+    figures = ROOT / "docs" / "results" / name / "figures"
+    made = page(protocol, read_measured(protocol, RESULTS / name), figures, numbers)
     return [block for block in made if not (isinstance(block, Heading) and block.level == 1)]
 
 
-def report_text() -> str:
-    return as_markdown(blocks(), (ROOT / PAGE).parent).rstrip("\n")
+def report_text(name: str) -> str:
+    return as_markdown(blocks(name), (ROOT / page_of(name)).parent).rstrip("\n")
 
 
-BLOCKS = {PAGE: {"report": report_text}} if KEPT.is_dir() else {}
+KEPT = [name for name in PROTOCOLS if (RESULTS / name / "measured").is_dir()]
+BLOCKS = {page_of(name): {"report": partial(report_text, name)} for name in KEPT}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -62,9 +84,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    for report in parser().parse_args().reports:
+    asked = parser().parse_args().reports
+    for report in asked:
         copy(report)
-    write_pictures(blocks())
+    for name in [report.name for report in asked] or KEPT:
+        write_pictures(blocks(name))
 
 
 if __name__ == "__main__":

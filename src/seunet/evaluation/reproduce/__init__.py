@@ -9,7 +9,8 @@ from seunet.doors import door
 
 if TYPE_CHECKING:
     from seunet.evaluation.reproduce.protocol import jobs, read_protocol
-    from seunet.evaluation.reproduce.report import page
+    from seunet.evaluation.reproduce.report import grouped, page
     from seunet.evaluation.reproduce.run import read_measured
+    from seunet.evaluation.reproduce.statistics import statistics_of
 else:
     __getattr__, __dir__ = door(__name__)
