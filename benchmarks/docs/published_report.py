@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -74,7 +75,9 @@ def report_text(name: str) -> str:
 
 
 KEPT = [name for name in PROTOCOLS if (RESULTS / name / "measured").is_dir()]
-BLOCKS = {page_of(name): {"report": partial(report_text, name)} for name in KEPT}
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
+    page_of(name): {"report": partial(report_text, name)} for name in KEPT
+}
 
 
 def parser() -> argparse.ArgumentParser:

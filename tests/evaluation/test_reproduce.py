@@ -15,9 +15,14 @@ from seunet.errors import InputError
 from seunet.evaluation import run as evaluation_run
 from seunet.evaluation.page import Heading, Picture, Table, Text, as_html, as_markdown
 from seunet.evaluation.reproduce.paper_numbers import PAPER
+from seunet.evaluation.reproduce.plan import measured_pixels, training_pixels
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
 from seunet.evaluation.reproduce.report import best_heads, page, row_names, spread, systems_table
 from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
+from seunet.evaluation.run import open_windows
+from seunet.evaluation.test_scales import TEST_SCALES
+from seunet.maths.rescaling import scaled_size
+from seunet.training.loading import Sources
 from support.cli import seunet
 from support.training import ALONE, tiny_file
 from tests.support.old_words import in_old_words
@@ -158,6 +163,27 @@ def test_models_can_be_done_apart_and_the_report_names_what_is_missing(protocol_
     ran = seunet("reproduce", protocol_file, "-o", parts, "--only", "CNNN")
     assert ran.code == 2
     assert ran.err.startswith("seunet: unknown model 'cnnn'; did you mean 'cnn'? (known: cnn, cnn-seed0, seunet,")
+
+
+def test_what_a_protocol_will_cost_is_said_before_it_is_started(protocol_file: Path, tmp_path: Path) -> None:
+    ran = seunet("reproduce", protocol_file, "--plan")
+    assert ran.code == 0, ran.err
+    assert [line.split("  ")[0] for line in ran.out.splitlines()] == ["core-hours", "CNN", "SEUNet", "all"]
+    assert not (tmp_path / "runs").exists()
+    protocol = read_protocol(protocol_file)
+    cnn, first, second = jobs(protocol)
+    by_scale = sum(scaled_size(32, scale) ** 2 for scale in TEST_SCALES)
+    once = by_scale * sum(len(open_windows(protocol.data, "train", None, tiles)) for tiles in ((32, 32, 2), (32, 64)))
+    apart = sum(len(open_windows(protocol.data, "train", None, (side, side))) * side**2 for side in (32, 48))
+    assert measured_pixels(protocol, second) == once + apart
+    assert measured_pixels(protocol, first) > measured_pixels(protocol, second)
+    assert measured_pixels(protocol, cnn) > measured_pixels(protocol, second)
+    learnt, judged = training_pixels(first.config, Sources(first.config.data, 0))
+    assert learnt == 4 * 4 * 24**2  # steps of four crops
+    assert judged == 8 * 32**2  # two of six images are held out
+    ran = seunet("reproduce", protocol_file)
+    assert ran.code == 2
+    assert "needs the folder of the report" in ran.err
 
 
 def test_what_is_measured_is_kept_without_its_weights_and_its_data_but_not_for_another_training(

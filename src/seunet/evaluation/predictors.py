@@ -17,7 +17,7 @@ from torch import Tensor
 from seunet.errors import InputError, unknown_name
 from seunet.evaluation.way_names import LABELS, WAYS
 from seunet.maths.fusion import CALIBRATED, fuse
-from seunet.maths.rescaling import rescale, resize
+from seunet.maths.rescaling import rescale, resize, scaled_size
 from seunet.maths.rim import without_rim
 from seunet.memory import give_back_freed_memory
 from seunet.models.heads_to_use import filter_range
@@ -53,6 +53,16 @@ class Way:
     def label(self) -> str:
         """What its rows in a table begin with."""
         return LABELS[self.name]
+
+
+def pixels_seen(way: str, scale: float, size_px: int) -> int:
+    """How many pixels the network sees for one window of `size_px` at a test scale: what it costs."""
+    resized = (1 / scale,)
+    by_way = {"resampled": resized, "stated": resized, "estimated": resized, "pyramid": PYRAMID_FACTORS}
+    side = scaled_size(size_px, scale)
+    work = sum((side * factor) ** 2 for factor in by_way.get(way, (1.0,)))
+    # Filters grow with σ: their share of the work is about a half at s = 1.
+    return round(work * (0.5 + 0.5 * scale) if way == "scaled_filters" else work)
 
 
 def head_logits(model: ScaleUNet) -> Predict:

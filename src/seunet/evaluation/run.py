@@ -13,7 +13,7 @@ import torch
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.confusions import confusions, images_of
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
-from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, way_fusions, ways_of_predicting
+from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, pixels_seen, way_fusions, ways_of_predicting
 from seunet.evaluation.provenance import data_notes, identity_of, note_part, sigma_facts
 from seunet.evaluation.report_folder import CLOCK, ReportFolder
 from seunet.evaluation.scores import scores
@@ -187,11 +187,5 @@ class _Run:
         return found
 
     def _pixels(self, way: Way, scale: float) -> int:
-        """What a window costs, for the time left: the pixels that the network sees."""
-        resized = (1 / scale,)
-        by_way = {"resampled": resized, "stated": resized, "estimated": resized, "pyramid": PYRAMID_FACTORS}
-        factors = by_way.get(way.name, (1.0,))
-        side = scaled_size(self.windows.size_px, scale)
-        work = sum((side * factor) ** 2 for factor in factors)
-        # Filters grow with σ: their share of the work is about a half at s = 1.
-        return round(work * (0.5 + 0.5 * scale) if way.name == "scaled_filters" else work)
+        """What a window costs, for the time left."""
+        return pixels_seen(way.name, scale, self.windows.size_px)

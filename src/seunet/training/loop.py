@@ -119,7 +119,7 @@ def _model_and_sources(
     return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
 
 
-def _epochs(config: TrainingConfig, steps_per_epoch: int) -> tuple[int, int]:
+def epochs_of(config: TrainingConfig, steps_per_epoch: int) -> tuple[int, int]:
     """How many there are, and after how many of them the held-out images are looked at."""
     recipe, rules = config.recipe, config.validation
     epochs = recipe.epochs if recipe.steps is None else max(round(recipe.steps / steps_per_epoch), 1)
@@ -161,7 +161,7 @@ class Run:
         optimizer = make_optimizer(model.to(processes.device), config.recipe.weight_decay)
         self.trainer = Trainer(model, optimizer, processes, config.recipe)
         self.steps_per_epoch = self.sources.training.epoch_windows // config.recipe.batch
-        epochs, self.validate_every = _epochs(config, self.steps_per_epoch)
+        epochs, self.validate_every = epochs_of(config, self.steps_per_epoch)
         self.total_steps = self.steps_per_epoch * epochs
         _claim(folder, processes, resume, overwrite)
         self.progress = restore(kept_before(folder, config, self.sources), self.trainer) if resume else Progress()
