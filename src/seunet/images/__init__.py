@@ -11,7 +11,7 @@ from seunet.doors import door
 if TYPE_CHECKING:
     from seunet.images.image import ArrayImage, Bounds, Image, Level, Mpp, RgbArray
     from seunet.images.open import open_image
-    from seunet.images.overview import find_tissue
+    from seunet.images.overview import find_tissue, thumbnail
     from seunet.images.pillow_codec import decode_rgb, encode_png, read_image
     from seunet.images.sandboxed import ReadingProcess, open_guarded
     from seunet.images.to_rgb import rgb_pixels
