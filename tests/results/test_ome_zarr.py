@@ -11,7 +11,8 @@ import zarr
 from seunet.errors import InputError, StorageError
 from seunet.results import ome_zarr as module
 from seunet.results import pyramid
-from seunet.results.ome_zarr import as_byte, write_probabilities
+from seunet.results.ome_zarr import write_probabilities
+from seunet.results.planes import as_byte
 from seunet.results.pyramid import halved_by_mean
 from seunet.storage import atomic_folder
 from support.datasets import tree_bytes

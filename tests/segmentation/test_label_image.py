@@ -16,6 +16,7 @@ import torch
 from seunet.errors import InputError, RegionError, StorageError
 from seunet.images import ArrayImage, RgbArray
 from seunet.results import NOT_ANALYSED, Plane
+from seunet.results.planes import HEADS, LABELS, PROBABILITIES
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
@@ -43,8 +44,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def labels_of(found: Labelled) -> np.ndarray:
-    with Plane(found.labels, *found.size) as plane:
-        return plane.read(0, 0, *found.size).copy()
+    with found.planes.opened() as planes:
+        return planes[LABELS].read(0, 0, *found.planes.size).copy()
 
 
 def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
@@ -53,13 +54,11 @@ def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: Headw
     whole = (Span(0, 110), Span(0, 131))
     expected = network.predict(pixels, whole, whole, (110, 131))
     assert np.array_equal(labels_of(found), expected.labels)
-    for number, path in enumerate(found.probabilities):
-        with Plane(path, *found.size) as plane:
-            kept = plane.read(0, 0, 110, 131)
-        assert np.array_equal(kept, np.rint(expected.probabilities[number] * 255).astype(np.uint8))
-    assert found.heads is not None
-    with Plane(found.heads, *found.size) as plane:
-        assert np.array_equal(plane.read(0, 0, 110, 131), expected.heads + 1)
+    with found.planes.opened() as planes:
+        for number, chances in enumerate(expected.probabilities):
+            kept = planes[PROBABILITIES.format(number)].read(0, 0, 110, 131)
+            assert np.array_equal(kept, np.rint(chances * 255).astype(np.uint8))
+        assert np.array_equal(planes[HEADS].read(0, 0, 110, 131), expected.heads + 1)
     assert found.pixels_by_class == tuple(np.bincount(expected.labels.ravel(), minlength=2))
     assert found.pixels_by_head == tuple(np.bincount(expected.heads.ravel(), minlength=5))
     assert np.isclose(found.mean_confidence, expected.confidence.mean())
@@ -255,7 +254,7 @@ def test_glass_is_not_looked_at_and_has_its_own_label(
 def test_the_working_raster_is_what_is_labelled(tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray) -> None:
     halved = ReadingPlan(0, 0.5, 1.0, 2.0, 2.0, "")
     one = label_image(ArrayImage(pixels), network, halved, tmp_path / "1", LabelSettings(tile_px=20))
-    assert one.size == (55, 66)
+    assert one.planes.size == (55, 66)
     label_image(ArrayImage(pixels), network, halved, tmp_path / "2", LabelSettings())
     assert files(tmp_path / "1") == files(tmp_path / "2")
 

@@ -10,8 +10,9 @@ from seunet.errors import InputError
 from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths import confidence, first_largest, softmax_in_order
+from seunet.maths.prediction import Prediction
 from seunet.segmentation.options import Choices
-from seunet.segmentation.tile_predictor import HeadwiseNetwork, Prediction
+from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from seunet.segmentation.tiling import tiles
 from tests.support.networks import calm_model, picture
 

@@ -167,7 +167,7 @@ def arithmetic(model: SEUNet, size_px: int) -> dict[str, float]:
     for layer, level in zip(model.gaussian_layers(), levels, strict=True):
         pixels = (size_px >> level) ** 2
         mixing += layer.scales * layer.coefficients.numel() * pixels
-        for radius in layer.radii(layer.sigmas()):
+        for radius in layer.filters()[1]:
             # Two horizontal and three vertical passes, each a multiply-add for every pair of mirrored taps.
             filtering += layer.in_channels * pixels * (layer.order + 1) * (layer.order + 4) / 2 * (radius + 1)
     square = torch.rand(2048, 2048)

@@ -122,7 +122,7 @@ def segment(
         tile_px=tile_size,
         tissue=tissue,
         split=split,
-        min_area=_area(min_area),
+        min_area=min_area,
         smooth=smooth,
         probabilities=probabilities,
         instances=instances,
@@ -166,24 +166,17 @@ def _choices(**options: Any) -> Choices:
     from seunet.segmentation.options import Choices
     from seunet.settings import first_fault
 
-    names = {"tile_px": "--tile-size"}
     try:
-        return Choices(**options)
+        choices = Choices(**options)
     except ValidationError as error:
         name, _, message = first_fault(error)
-        raise InputError(f"{names.get(name, f'--{name}')} {options[name]}: {message}") from None
-
-
-def _area(text: str) -> str:
-    from seunet.segmentation.options import area_name
-
-    try:
-        area = area_name(text)
-    except ValueError as error:
-        raise InputError(f"--min-area {text}: {error}") from None
-    if text.replace(".", "").isdigit():
-        print(f"note: --min-area {text} is read as {area}; write {text}px for pixels of the slide", file=sys.stderr)
-    return area
+        option = "tile-size" if name == "tile_px" else name.replace("_", "-")
+        raise InputError(f"--{option} {options[name]}: {message}") from None
+    area = options["min_area"]
+    if area.replace(".", "").isdigit():
+        meant = f"{choices.min_area}; write {area}px for pixels of the slide"
+        print(f"note: --min-area {area} is read as {meant}", file=sys.stderr)
+    return choices
 
 
 def _mpp(mpp: float | None, magnification: float | None) -> float | None:

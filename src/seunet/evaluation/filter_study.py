@@ -75,8 +75,7 @@ def random_filter_layer(seed: int = 0) -> GaussianConv2d:
 
 def layer_filters(layer: GaussianConv2d) -> tuple[Tensor, ...]:
     """The filter from the first channel to the first channel at each σ: [τ, τ], τ = 2⌈2σ⌉ + 1 (paper eq. 7)."""
-    sigma = layer.sigmas()
-    radii = layer.radii(sigma)
+    sigma, radii = layer.filters()
     taps = half_taps(sigma, radii, layer.order, layer.discretisation).to(layer.coefficients.dtype)
     return tuple(dense_filters(taps[k, :, : radius + 1], layer.coefficients)[0, 0] for k, radius in enumerate(radii))
 

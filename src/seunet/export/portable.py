@@ -222,8 +222,7 @@ def _layer(convolution: nn.Module, norm: ScaleNorm2d, inward: int, parts: int, o
         return DenseThenRelu(filled(filled(weight, 1, inward, parts), 0, outward), bias)
     if not isinstance(convolution, GaussianConv2d):
         raise InputError(f"{type(convolution).__name__} has no portable form")
-    sigma = convolution.sigmas()
-    half = half_taps(sigma, convolution.radii(sigma), convolution.order, convolution.discretisation)
+    half = half_taps(*convolution.filters(), convolution.order, convolution.discretisation)
     taps = full_taps(half)[0].flip(-1).float()
     mixing = filled(filled(convolution.coefficients * scale, 1, inward, parts), 2, outward)
     kind = FilteredThenMixed if mixing.shape[1] <= mixing.shape[2] else MixedThenFiltered

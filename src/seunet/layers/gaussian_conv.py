@@ -115,8 +115,7 @@ class GaussianConv2d(nn.Module):
 
     def _mean_energy(self) -> float:
         """Σ over the jet of Σ_pixels G^ij², the gain of white noise, averaged over the scales."""
-        sigma = self.sigmas()
-        energy = full_taps(half_taps(sigma, self.radii(sigma), self.order, self.discretisation)).square().sum(-1)
+        energy = full_taps(half_taps(*self.filters(), self.order, self.discretisation)).square().sum(-1)
         return float(sum(energy[:, i] * energy[:, j] for i, j in jet_orders(self.order)).mean())  # type: ignore[union-attr]
 
     def sigmas(self) -> Tensor:
@@ -128,17 +127,18 @@ class GaussianConv2d(nn.Module):
             return constrain(self.sigma_position, lower, upper)
         return free_sigma(self.sigma_position) * self.factor
 
-    def radii(self, sigma: Tensor) -> list[int]:
-        """The filters' radius at each scale.
+    def filters(self) -> tuple[Tensor, list[int]]:
+        """σ and the filters' radius at each scale.
 
         Constrained σ have the radius of their interval's upper end: it never changes in training, so the loss has no
         jumps, and for the paper's intervals it is eq. 7 to the letter.
         """
+        sigma = self.sigmas()
         if self.mode == "constrained":
             largest = self.bounds.upper
         else:
             largest = self.bounds.midpoints if self.mode == "fixed" else tuple(sigma.tolist())
-        return [filter_radius(value, self.truncation) for value in largest]
+        return sigma, [filter_radius(value, self.truncation) for value in largest]
 
     def forward(
         self, features: Tensor, affine: Tensor | None = None, relu: bool = False, rows: slice | None = None
@@ -148,8 +148,7 @@ class GaussianConv2d(nn.Module):
         `rows`: those of the result that are wanted, where what is above and below them is there to be looked at.
         """
         features = self._checked(features)
-        sigma, alpha = self.sigmas(), self.coefficients
-        return jet_convolution(features, alpha, sigma, self.radii(sigma), self.discretisation, affine, relu, rows)
+        return jet_convolution(features, self.coefficients, *self.filters(), self.discretisation, affine, relu, rows)
 
     def _checked(self, features: Tensor) -> Tensor:
         axes = "channels" if self.lifting else "scales, channels"

@@ -21,12 +21,6 @@ MIN_LEVELS: Final = 2
 AXES: Final = ("c", "y", "x")
 
 
-def as_byte(probabilities: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
-    """round(255 p), a half to the even number: what a plane of probabilities holds."""
-    values: NDArray[np.uint8] = np.rint(np.clip(probabilities, 0, 1) * 255).astype(np.uint8)
-    return values
-
-
 def write_probabilities(path: Path, planes: Sequence[Labels], frame: Frame, name: str) -> None:
     """Write NGFF 0.5 (Zarr 3) at `path`, replacing what is there when all is written.
 

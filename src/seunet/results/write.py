@@ -1,22 +1,65 @@
-"""A finished label plane → the files of one result folder."""
+"""Finished planes → the files of one result folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.results.counts import write_counts
+from seunet.results.counts import summary_row, write_counts
 from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
+from seunet.results.heads_map import Sigmas, heads_frame, write_heads
 from seunet.results.label_plane import Labels
 from seunet.results.label_tiff import InstanceImage, write_label_tiff
 from seunet.results.measures import MeasuredPlane, ObjectMeans
+from seunet.results.ome_zarr import write_probabilities
 from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, overlay_picture, write_overlay
+from seunet.results.planes import HEADS, LABELS, RIM, PlaneFiles, measured_planes, probability_planes
+
+Watch = Callable[[Iterable[Object]], Iterator[Object]]
+
+
+def write_result_folder(
+    folder: Path,
+    files: PlaneFiles,
+    frame: Frame,
+    thumbnail: NDArray[np.uint8],
+    *,
+    name: str,
+    image_name: str,
+    pixels_by_head: Sequence[int],
+    sigmas_px: Sigmas | None,
+    skipped_px: int,
+    **options: Any,
+) -> tuple[Tally, dict[str, str]]:
+    """Write the files of a labelled image, also those of heads and probabilities where these were kept.
+
+    What was found, and its row in summary.csv.  `options` are those of `write_results`.
+    """
+    with files.opened() as planes:
+        tally = write_results(
+            folder,
+            planes[LABELS],
+            frame,
+            thumbnail,
+            skipped_px=skipped_px,
+            rim=planes.get(RIM),
+            measured=measured_planes(planes),
+            **options,
+        )
+        row = summary_row(name, tally, frame, skipped_px)
+        if HEADS in planes:
+            write_label_tiff(folder / "heads.tif", planes[HEADS], heads_frame(frame, len(pixels_by_head)))
+            write_heads(folder / "heads.png", thumbnail, planes[HEADS], pixels_by_head, sigmas_px, frame.mpp)
+        if chances := probability_planes(planes):
+            write_probabilities(folder / "probabilities.ome.zarr", chances, frame, image_name)
+    return tally, row
 
 
 def write_results(
@@ -33,7 +76,7 @@ def write_results(
     rim: Labels | None = None,
     measured: Mapping[str, MeasuredPlane] | None = None,
     instances: bool = False,
-    watched: Callable[[Iterable[Object]], Iterator[Object]] | None = None,
+    watched: Watch | None = None,
 ) -> Tally:
     """Write objects.geojson (.gz with `zipped`), objects.csv, counts.csv, labels.tif and overlay.png; what was found.
 

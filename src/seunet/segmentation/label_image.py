@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,28 +18,23 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import RegionError, StorageError
+from seunet.errors import RegionError
 from seunet.images.image import Image
 from seunet.images.overview import Tissue, find_tissue
-from seunet.maths.stain import haematoxylin_density
+from seunet.maths.prediction import Prediction
 from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
-from seunet.results.ome_zarr import as_byte
+from seunet.results.planes import LABELS, PROBABILITIES, PlaneFiles, plane_names, tile_blocks
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.scale_choice import ReadingPlan
 from seunet.segmentation.tile_pixels import Gap, WorkingRaster, gaps_within
-from seunet.segmentation.tile_predictor import Advance, HeadwiseNetwork, Prediction, TileInput
+from seunet.segmentation.tile_predictor import Advance, HeadwiseNetwork, TileInput
 from seunet.segmentation.tiling import Tile, cut_to
-from seunet.storage.ledger import Ledger
+from seunet.storage.ledger import Ledger, begun_with
 
 SEGMENTING: Final = "segmenting"
-LABELS, HEADS, RIM, PROBABILITIES = "labels.u8", "heads.u8", "rim.u8", "probabilities-{}.u8"
-HAEMATOXYLIN, CONFIDENCE = "haematoxylin.u8", "confidence.u8"
-PLANES = (LABELS, HEADS, RIM, HAEMATOXYLIN, CONFIDENCE)
-DENSITY_UNITS = 100.0
-"""Of haematoxylin, that are 1: densities up to 2.55 are told apart by hundredths."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +73,7 @@ class Seconds:
 class Labelled:
     """A labelled image: planes to read from, and what there is to say."""
 
-    folder: Path
-    size: tuple[int, int]
-    labels: Path
-    heads: Path | None
-    rim: Path | None
-    """1 where touching objects meet; None for models that did not learn it."""
-    probabilities: tuple[Path, ...]
-    haematoxylin: Path | None
-    confidence: Path | None
+    planes: PlaneFiles
     tiles: int
     """Tiles with tissue in them; `tiles_before` of them were done by an earlier run."""
     tiles_before: int
@@ -105,14 +91,6 @@ class Labelled:
     """What could not be read: labelled 255.  Gaps may overlap; `pixels_unread` counts each pixel once."""
     notes: tuple[str, ...]
     seconds: Seconds
-
-
-@contextmanager
-def planes_of(found: Labelled) -> Iterator[tuple[Plane, Plane | None]]:
-    """The labels and, of a model that has learnt it, the rim, to read from."""
-    with ExitStack() as stack:
-        labels = stack.enter_context(Plane(found.labels, *found.size))
-        yield labels, None if found.rim is None else stack.enter_context(Plane(found.rim, *found.size))
 
 
 def label_image(
@@ -136,69 +114,47 @@ def label_image(
     began = time.monotonic()
     raster = WorkingRaster(image, plan)
     every = network.tiles(raster.size, settings.tile_px)
-    whole = {
+    whole: dict[str, Any] = {
         "image": {"name": image.name, "levels": image.levels, **(identity or {})},
         "network": network.identity(),
         "plan": asdict(plan),
         "settings": _deciding(settings),
         "tile": network.tile_size(settings.tile_px),
     }
-    _make(folder)
-    with Ledger(folder, whole) as ledger, ExitStack() as open_planes:
-        planes = _open_planes(folder, network, raster.size, settings, ledger, open_planes)
-        if regions is not None and ledger.afresh:
-            _fill(planes[LABELS], NOT_ANALYSED)
-        ledger.begin()
-        tissue = find_tissue(image) if settings.tissue else None
-        wanted = _wanted_tiles(every, tissue if regions is None else regions, plan)
-        done = {record["tile"] for record in ledger.finished}
-        run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds(), regions)
-        run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
+    begun = begun_with(folder)
+    if "settings" in begun and "measured" not in begun["settings"]:
+        # What an earlier edition began goes on without measurements: its tiles have none.
+        settings = replace(settings, measured=False)
+        whole["settings"].pop("measured", None)
+    # What nobody writes is 0; where glass has another label, or a probability that is not 0, it is written first.
+    filled = {
+        LABELS: settings.background if regions is None else NOT_ANALYSED,
+        PROBABILITIES.format(settings.background): 255,
+    }
+    with Ledger(folder, whole) as ledger:
+        names = plane_names(
+            network.classes,
+            heads=settings.heads,
+            rim=network.rim is not None,
+            measured=settings.measured,
+            probabilities=settings.probabilities,
+        )
+        files = PlaneFiles(folder, raster.size, names)
+        with files.opened(afresh=ledger.afresh, filled=filled) as planes:
+            ledger.begin()
+            tissue = find_tissue(image) if settings.tissue else None
+            wanted = _wanted_tiles(every, tissue if regions is None else regions, plan)
+            done = {record["tile"] for record in ledger.finished}
+            run = _Run(raster, network, plan, settings, tissue, planes, ledger, Seconds(), regions)
+            run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
         run.seconds.total = time.monotonic() - began
-        return _labelled(folder, run, wanted, len(done), settings)
+        return _labelled(files, run, wanted, len(done))
 
 
 def _deciding(settings: LabelSettings) -> dict[str, Any]:
     """What the planes depend on; not to measure is not written, as when nothing was measured yet."""
     apart = {"strict", "read_ahead"} | (set() if settings.measured else {"measured"})
     return {name: value for name, value in asdict(settings).items() if name not in apart}
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
-
-
-def _open_planes(
-    folder: Path,
-    network: HeadwiseNetwork,
-    size: tuple[int, int],
-    settings: LabelSettings,
-    ledger: Ledger,
-    stack: ExitStack,
-) -> dict[str, Plane]:
-    names = [LABELS] + [HEADS] * settings.heads + [RIM] * (network.rim is not None)
-    names += [HAEMATOXYLIN, CONFIDENCE] * settings.measured
-    names += [PROBABILITIES.format(number) for number in range(network.classes)] * settings.probabilities
-    if ledger.afresh:
-        for path in [*(folder / name for name in PLANES), *folder.glob(PROBABILITIES.format("*"))]:
-            path.unlink(missing_ok=True)
-    planes = {name: stack.enter_context(Plane(folder / name, *size)) for name in names}
-    if ledger.afresh:
-        # What nobody writes is 0; where glass has another label, or a probability that is not 0, it is written now.
-        first = PROBABILITIES.format(settings.background)
-        for name, value in ((LABELS, settings.background), (first, 255)):
-            if name in planes and value:
-                _fill(planes[name], value)
-    return planes
-
-
-def _fill(plane: Plane, value: int) -> None:
-    for top in range(0, plane.height_px, 256):
-        rows = min(256, plane.height_px - top)
-        plane.write(top, 0, np.full((rows, plane.width_px), value, dtype=np.uint8))
 
 
 def _wanted_tiles(every: list[Tile], tissue: Tissue | Regions | None, plan: ReadingPlan) -> list[Tile]:
@@ -278,8 +234,10 @@ class _Run:
         unread = _unread(tile, mine)
         analysed = _analysed(tile, unread, self.tissue, self.plan.downsample)
         inside = self._inside(tile)
-        blocks = self._blocks(given, prediction, analysed & inside, unread | ~inside)
         record = _record(tile, prediction, analysed & inside, unread & inside, mine, self.network)
+        pixels = given.part.pixels[tile.rows.within(given.held[0]), tile.columns.within(given.held[1])]
+        background = self.settings.background
+        blocks = tile_blocks(prediction, pixels, self.planes, analysed & inside, unread | ~inside, background)
         return _Finished(tile, blocks, {**record, "inside": int(inside.sum())})
 
     def _inside(self, tile: Tile) -> NDArray[np.bool_]:
@@ -295,30 +253,6 @@ class _Run:
             self.planes[name].sync()
         self.ledger.add(work.record)
         self.seconds.writing += time.monotonic() - began
-
-    def _blocks(
-        self, given: TileInput, prediction: Prediction, analysed: NDArray[np.bool_], unread: NDArray[np.bool_]
-    ) -> dict[str, NDArray[np.uint8]]:
-        """What goes into each plane: glass has its own label, and what could not be read has 255."""
-        background = self.settings.background
-        blocks = {LABELS: np.where(analysed, prediction.labels, np.uint8(background))}
-        if HEADS in self.planes:
-            blocks[HEADS] = np.where(analysed, prediction.heads + np.uint8(1), np.uint8(0))
-        if prediction.rim is not None:
-            blocks[RIM] = (analysed & prediction.rim).astype(np.uint8)
-        for number, plane in enumerate(prediction.probabilities):
-            name = PROBABILITIES.format(number)
-            if name in self.planes:
-                glass = np.uint8(255 if number == background else 0)
-                blocks[name] = np.where(analysed, as_byte(plane), glass)
-        if CONFIDENCE in self.planes:
-            rows, columns = given.tile.rows.within(given.held[0]), given.tile.columns.within(given.held[1])
-            density = haematoxylin_density(given.part.pixels[rows, columns])
-            blocks[HAEMATOXYLIN] = np.minimum(np.rint(density * DENSITY_UNITS), 255).astype(np.uint8)
-            blocks[CONFIDENCE] = as_byte(prediction.confidence)
-        for name, block in blocks.items():
-            block[unread] = NOT_ANALYSED if name == LABELS else 0
-        return blocks
 
 
 def _within(progress: Progress | None, before: int, pixels: int, total: int) -> Advance | None:
@@ -364,7 +298,7 @@ def _record(
     }
 
 
-def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, settings: LabelSettings) -> Labelled:
+def _labelled(planes: PlaneFiles, run: _Run, wanted: Sequence[Tile], before: int) -> Labelled:
     records = sorted(run.ledger.finished, key=lambda record: int(record["tile"]))
     classes, heads = (
         tuple(int(sum(column)) for column in zip(*(record[key] for record in records), strict=True))
@@ -375,14 +309,7 @@ def _labelled(folder: Path, run: _Run, wanted: Sequence[Tile], before: int, sett
     whole_px = run.raster.size[0] * run.raster.size[1]
     wanted_px = whole_px if run.regions is None else sum(record["inside"] for record in records)
     return Labelled(
-        folder=folder,
-        size=run.raster.size,
-        labels=folder / LABELS,
-        heads=folder / HEADS if settings.heads else None,
-        rim=folder / RIM if RIM in run.planes else None,
-        probabilities=tuple(folder / name for name in run.planes if name not in PLANES),
-        haematoxylin=folder / HAEMATOXYLIN if settings.measured else None,
-        confidence=folder / CONFIDENCE if settings.measured else None,
+        planes=planes,
         tiles=len(wanted),
         tiles_before=before,
         tissue_share=1.0 if run.tissue is None else run.tissue.share,

@@ -11,8 +11,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,26 +25,18 @@ from seunet.memory import give_back_freed_memory
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
 from seunet.results.cohort import RUN_NAME, WORK_NAME
-from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
-from seunet.results.heads_map import heads_frame, write_heads
-from seunet.results.label_plane import Plane
-from seunet.results.label_tiff import write_label_tiff
-from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
-from seunet.results.ome_zarr import write_probabilities
-from seunet.results.write import write_results
+from seunet.results.write import write_result_folder
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.label_image import DENSITY_UNITS, Labelled, LabelSettings, label_image, planes_of
+from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.options import Choices, LeastArea, least_area
 from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, read_regions, regions_file
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
-from seunet.storage.ledger import begun_with
 from seunet.storage.output_folder import held
 
-HEADS_NAME, HEADS_TIFF = "heads.png", "heads.tif"
 OVERLAY_PX: Final = 2048
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
@@ -84,8 +76,9 @@ def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | N
         if before is not None:
             return FileResult(item.name, "before", before.notes, before.document["summary"])
         least = least_area(choices.min_area, scale.mpp, plan.downsample)
-        document, found = _analysed(image, chosen.model, plan, identity, folder, choices, least, progress, regions)
-        document["summary"]["name"] = item.name
+        document, found = _analysed(
+            image, chosen.model, plan, identity, folder, choices, least, progress, regions, item.name
+        )
         note_scale(document, scale)
         # Where the viewer finds the slide: from the result, so that both can be moved together.
         document["source"] = Path(os.path.relpath(item.path, folder)).as_posix()
@@ -118,18 +111,6 @@ def frame_for(image: Image, model: ScaleUNet, plan: ReadingPlan) -> Frame:
     return Frame(plan.downsample, *corner, mpp, named, chosen, background, frozenset(regions), size)
 
 
-@contextmanager
-def measured_planes(found: Labelled) -> Iterator[dict[str, MeasuredPlane]]:
-    """What is averaged over each object."""
-    with ExitStack() as stack:
-        planes = {HAEMATOXYLIN: (found.haematoxylin, DENSITY_UNITS), CONFIDENCE: (found.confidence, 255.0)}
-        yield {
-            name: MeasuredPlane(stack.enter_context(Plane(path, *found.size)), units)
-            for name, (path, units) in planes.items()
-            if path is not None
-        }
-
-
 def _analysed(
     image: Image,
     model: ScaleUNet,
@@ -140,12 +121,12 @@ def _analysed(
     least: LeastArea,
     progress: Progress | None,
     regions: Regions | None,
+    name: str,
 ) -> tuple[dict[str, Any], Labelled]:
     frame = frame_for(image, model, plan)
     network = shared_predictor_for(
         model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device, choices.runtime
     )
-    begun = begun_with(folder / WORK_NAME)
     settings = LabelSettings(
         heads=network.heads > 1,
         tile_px=choices.tile_px,
@@ -153,8 +134,7 @@ def _analysed(
         tissue=choices.tissue and frame.background is not None,
         background=frame.background or 0,
         probabilities=choices.probabilities,
-        # What an earlier edition began goes on without measurements: its tiles have none.
-        measured="settings" not in begun or "measured" in begun["settings"],
+        measured=True,
         strict=choices.strict,
     )
     decided = {**identity, "choices": choices.deciding_labels()}
@@ -165,34 +145,25 @@ def _analysed(
     if progress is not None:
         progress(1, 1, "writing the results")
     written = time.monotonic()
-    small = thumbnail(image, OVERLAY_PX)
     counts = None if regions is None else RegionCounts(regions, frame)
-    with planes_of(found) as (labels, rim), measured_planes(found) as measured:
-        tally = write_results(
-            folder,
-            labels,
-            frame,
-            small,
-            split=choices.split,
-            min_area_px=least.working_px,
-            skipped_px=found.skipped_px,
-            smooth=choices.smooth,
-            zipped=choices.zipped,
-            rim=rim,
-            measured=measured,
-            instances=choices.instances,
-            watched=None if counts is None else counts.passing,
-        )
+    tally, row = write_result_folder(
+        folder,
+        found.planes,
+        frame,
+        thumbnail(image, OVERLAY_PX),
+        name=name,
+        image_name=image.name,
+        pixels_by_head=found.pixels_by_head,
+        sigmas_px=network.sigmas_px,
+        skipped_px=found.skipped_px,
+        split=choices.split,
+        min_area_px=least.working_px,
+        smooth=choices.smooth,
+        zipped=choices.zipped,
+        instances=choices.instances,
+        watched=None if counts is None else counts.passing,
+    )
     if counts is not None:
         counts.write(folder / REGIONS_NAME)
-    if found.heads is not None:
-        with Plane(found.heads, *found.size) as heads:
-            write_label_tiff(folder / HEADS_TIFF, heads, heads_frame(frame, len(found.pixels_by_head)))
-            write_heads(folder / HEADS_NAME, small, heads, found.pixels_by_head, network.sigmas_px, frame.mpp)
-    if choices.probabilities:
-        with ExitStack() as stack:
-            planes = [stack.enter_context(Plane(path, *found.size)) for path in found.probabilities]
-            write_probabilities(folder / "probabilities.ome.zarr", planes, frame, image.name)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
-    row = summary_row(folder.name, tally, frame, found.skipped_px)
     return document_of(identity, found, tally, frame, model, network, least, row, seconds), found

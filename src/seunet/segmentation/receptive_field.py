@@ -112,7 +112,7 @@ def layer_radius(layer: nn.Module) -> int:
     if isinstance(layer, PlainConv2d):
         return 1
     if isinstance(layer, GaussianConv2d):
-        return max(layer.radii(layer.sigmas()))
+        return max(layer.filters()[1])
     if isinstance(layer, SteerableConv2d):
         return max(layer.get_buffer(f"row_taps_{k}").shape[1] // 2 for k in range(len(layer.scales)))
     if isinstance(layer, DiscreteScaleConv2d):

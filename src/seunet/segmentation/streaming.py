@@ -107,16 +107,15 @@ class ConvolvedRows(Rows):
     ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
-        self._source, self._convolution, self._radius = source, convolution, radius
-        self._affine = norm.folded()  # type: ignore[operator]
+        self._source, self._convolution, self._norm, self._radius = source, convolution, norm, radius
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
         given, features = self._source.rows(seen_by_filter(span, self._radius, self.height))
-        rows = span.within(given)
+        rows, affine = span.within(given), self._norm.folded()  # type: ignore[operator]
         if isinstance(self._convolution, GaussianConv2d):
-            result = self._convolution(features, affine=self._affine, relu=True, rows=rows)
+            result = self._convolution(features, affine=affine, relu=True, rows=rows)
         else:
-            result = self._convolution(features, affine=self._affine, relu=True)[..., rows, :]
+            result = self._convolution(features, affine=affine, relu=True)[..., rows, :]
         return span, result[..., self.columns.within(self._source.columns)]
 
     def release(self, following: int) -> None:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
 from seunet.layers.hooks import hooked
-from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion, confidence, first_largest, fuse
-from seunet.maths.rim import without_rim
+from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion
+from seunet.maths.prediction import Prediction, together
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import TrainedModel, load_shared, weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.segmentation.receptive_field import Span, filter_radii, receptive_radius, seen_by_network
-from seunet.segmentation.streaming import PIECE_ROWS, predict_block
+from seunet.segmentation.streaming import predict_block
 from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
 from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
 
@@ -41,22 +39,6 @@ WHOLE_TILE: Final = (1024, 1024)
 
 LARGE_PX: Final = 1 << 20
 """Of a tile: from here on the memory of one head is given back before the next, whose blocks have other sizes."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What is said of a tile."""
-
-    labels: NDArray[np.uint8]
-    """[height, width]: the most probable class, the lower of equals."""
-    probabilities: NDArray[np.float32]
-    """[classes, height, width]"""
-    heads: NDArray[np.uint8]
-    """[height, width]: the most confident head, the finest of equals."""
-    confidence: NDArray[np.float32]
-    """[height, width]: p_max − p_second of that head."""
-    rim: NDArray[np.bool_] | None = None
-    """[height, width]: where the rim between objects is likelier than their inside, for models that learnt it."""
 
 
 class TileInput(NamedTuple):
@@ -217,30 +199,7 @@ class HeadwiseNetwork:
                 done += part.heads
                 if rows.length * columns.length > LARGE_PX:
                     give_back_freed_memory()
-            return self._together(found)
-
-    def _together(self, found: Tensor) -> Prediction:
-        """Fused a few rows at a time: the steps between take several times the memory of the result."""
-        height, width = found.shape[2:]
-        probabilities = torch.from_numpy(own_pages((self.classes, height, width), np.float32))
-        labels, heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
-        certainty = torch.empty(height, width)
-        rim = None if self.rim is None else torch.empty(height, width, dtype=torch.bool)
-        for start in range(0, height, PIECE_ROWS // 4):
-            rows = slice(start, start + PIECE_ROWS // 4)
-            part = found[None, :, :, rows]
-            if rim is not None and self.rim is not None:
-                apart = fuse(part, self.fusion)[0]
-                rim[rows] = apart[self.rim] > self._rim_odds * apart[self.rim - 1]
-                part = without_rim(part, self.rim)
-            fused = fuse(part, self.fusion)[0]
-            probabilities[:, rows] = fused
-            labels[rows] = first_largest(fused, dim=0)
-            sure = confidence(part)[0]
-            heads[rows] = first_largest(sure, dim=0)
-            certainty[rows] = sure.amax(0)
-        said = labels.numpy(), probabilities.numpy(), heads.numpy(), certainty.numpy()
-        return Prediction(*said, None if rim is None else rim.numpy())
+            return together(found, self.fusion, self.rim, self._rim_odds)
 
 
 def predictor_for(

@@ -71,6 +71,8 @@ class Ledger:
             self._journal = None
 
     def __enter__(self) -> Self:
+        with writing(self._path.parent):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         if self.afresh:
             self._forget()
         return self
@@ -108,7 +110,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from seunet.images.image import ArrayImage, Mpp, RgbArray
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.results.find_objects import Object, objects
-from seunet.segmentation.label_image import LabelSettings, label_image, planes_of
+from seunet.results.planes import LABELS, RIM
+from seunet.segmentation.label_image import LabelSettings, label_image
 from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import Choices, ScaleChoice, least_area
 from seunet.segmentation.scale_choice import KnownScale, known_scale, plan_for
@@ -57,9 +58,10 @@ def found_objects(
     )
     with TemporaryDirectory() as scratch:
         labelled = label_image(image, network, plan, Path(scratch), settings)
-        with planes_of(labelled) as (labels, rim):
-            found = objects(labels, frame, split=USUAL.split, min_area_px=least.working_px, rim=rim)
-            working = numbered(found, labelled.size)
+        with labelled.planes.opened() as planes:
+            least_px = least.working_px
+            found = objects(planes[LABELS], frame, split=USUAL.split, min_area_px=least_px, rim=planes.get(RIM))
+            working = numbered(found, labelled.planes.size)
     return Found(in_image_pixels(working, rgb.shape[:2], plan.downsample), known, plan.relative_scale)
 
 
