@@ -4,9 +4,7 @@ Every room of the package offers its public names at its door (`from seunet.laye
 people need is offered here.  Nothing is loaded before it is used.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.kernels.dispatch import kernel_backend

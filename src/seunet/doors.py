@@ -8,10 +8,15 @@ pulls in no heavy library.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False
+"""True to type checkers, which know it by its name, as `typing` has it: that module takes a while to load."""
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def door(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -15,8 +15,7 @@ import torch
 
 from seunet.errors import InputError, RegionError, StorageError
 from seunet.images import ArrayImage, RgbArray
-from seunet.results import NOT_ANALYSED, Plane
-from seunet.results.planes import HEADS, LABELS, PROBABILITIES
+from seunet.results import HEADS, LABELS, NOT_ANALYSED, PROBABILITIES, Plane
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan

@@ -9,8 +9,7 @@ from seunet.device import usable_device
 from seunet.errors import InputError
 from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
-from seunet.maths import confidence, first_largest, softmax_in_order
-from seunet.maths.prediction import Prediction
+from seunet.maths import Prediction, confidence, first_largest, softmax_in_order
 from seunet.segmentation.options import Choices
 from seunet.segmentation.tile_predictor import HeadwiseNetwork
 from seunet.segmentation.tiling import tiles

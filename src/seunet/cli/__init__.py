@@ -3,9 +3,7 @@
 May import: every room.  Begin with `main.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.cli.evaluate import names, tile_sizes

@@ -4,9 +4,7 @@ have, `prepare/` turns them into the one prepared form.
 May import: `models` and the rooms below.  Begin with `manifest.py`, which describes the prepared form.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.data.augment import FLIPS_AND_SHIFT, Augmentation, draw, epoch_order, octaves_outside, stain_table

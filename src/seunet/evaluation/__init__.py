@@ -4,9 +4,7 @@
 May import: `segmentation` and the rooms below.  Begin with `run.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.evaluation.confusions import counts, images_of

@@ -3,9 +3,7 @@
 May import: `models` and the rooms below.  Begin with `portable.py`, then `write.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.export.choice import Chosen, choose

@@ -4,9 +4,7 @@ file states and whether it is believed, the overview and where there is tissue.
 May import: `maths`, `storage` and the foundations.  Begin with `image.py` (the protocol), then `open.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.images.image import ArrayImage, Bounds, Image, Level, Mpp, RgbArray

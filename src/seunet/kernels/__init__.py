@@ -4,9 +4,7 @@ file of the same name with `_loops`.
 May import: `maths`, `images`, `storage` and the foundations.  Begin with `dispatch.py`, which chooses.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, kernel_backend, max_pool

@@ -4,9 +4,7 @@
 May import: `kernels`, `maths` and the rooms below.  Begin with `gaussian_conv.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.layers.disco_conv import DiscreteScaleConv2d

@@ -3,9 +3,7 @@
 May import: `doors`.  Begin with `css.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.look.css import look_css

@@ -4,9 +4,7 @@ Symbols are the paper's, with the number of the equation.
 May import: the foundations, torch and numpy, and nothing else.  Begin with `gaussian.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.maths.confusion import confusion_matrices, confusion_matrix, headline_iou
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from seunet.maths.losses import scale_loss_sums
     from seunet.maths.object_overlaps import InstanceScores, Overlaps, instance_scores, overlaps
     from seunet.maths.polygon_fill import outside_distance, ring_pixels
+    from seunet.maths.prediction import Prediction
     from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, upsample_to
     from seunet.maths.rim import undecided_shares, without_rim
     from seunet.maths.sesn import TRUNCATED_ORDERS, Orders

@@ -3,9 +3,7 @@
 May import: `scale`, `layers` and the rooms below.  Begin with `registry.py`, then `unet_skeleton.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.models.card import HeadCalibration, ModelCard

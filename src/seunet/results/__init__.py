@@ -4,9 +4,7 @@ OME-Zarr, overlay.
 May import: `training`, `data` and the rooms below, of which it needs `images` and `storage`.  Begin with `write.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.results.cohort import result_names, summarise
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from seunet.results.measures import MeasuredPlane
     from seunet.results.ome_zarr import write_probabilities
     from seunet.results.overlay import write_overlay
+    from seunet.results.planes import HEADS, LABELS, PROBABILITIES
     from seunet.results.write import write_results
 else:
     __getattr__, __dir__ = door(__name__)

@@ -4,9 +4,7 @@ and the estimate of a slide.
 May import: `layers`, `kernels`, `images`, `maths`, `storage`.  Begin with `estimator.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import (

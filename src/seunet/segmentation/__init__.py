@@ -3,9 +3,7 @@
 May import: `results` and the rooms below.  Begin with `segment_array.py`, then the way of a file.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.segmentation.found import FoundObject, ObjectTable, Segmentation

@@ -4,9 +4,7 @@ bounded reads, checked tensors, and the sandbox in which hostile files are opene
 May import: the foundations beside the rooms (`errors`, `limits`, `memory`, `progress`).  Begin with `atomic.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.storage.atomic import atomic_folder, atomic_path, write_bytes, write_text

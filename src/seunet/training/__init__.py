@@ -4,9 +4,7 @@ the same bytes.
 May import: `data`, `models` and the rooms below.  Begin with `loop.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.training.checkpoint import (

@@ -4,9 +4,7 @@ May import: `segmentation`, `results` and the rooms below, of which it needs `re
 Begin with `app.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.viewer.app import viewer_app

@@ -3,9 +3,7 @@
 May import: what `data` may.  Begin with `monuseg.py`, the shortest.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.data.formats.bcss import PUBLISHED, plan_bcss

@@ -3,9 +3,7 @@
 May import: what `data` may.  Begin with `plan.py`, then `run.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.data.prepare.one_image import Job

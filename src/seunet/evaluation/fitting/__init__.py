@@ -3,9 +3,7 @@
 May import: what `evaluation` may.  Begin with `commands.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.evaluation.fitting.commands import calibrate, fit_scale

@@ -3,9 +3,7 @@
 May import: what `evaluation` may.  Begin with `protocol.py`.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.evaluation.reproduce.protocol import jobs, read_protocol

@@ -3,9 +3,7 @@
 May import: what `viewer` may.  Begin with `worker.py`, which makes the index, and `index.py`, which answers from it.
 """
 
-from typing import TYPE_CHECKING
-
-from seunet.doors import door
+from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.viewer.objects.building import IndexBuilder
