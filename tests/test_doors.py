@@ -135,3 +135,9 @@ def test_all_doors_together_load_no_library() -> None:
     code = f"import sys, {', '.join(ROOMS)}; print({{'torch', 'numpy', 'numba', 'cv2', 'pydantic'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_no_folder_has_more_than_sixteen_modules() -> None:
+    """What is more than a newcomer can hold in mind is two rooms, or a room with an inner one."""
+    counts = {folder: len([*folder.glob("*.py")]) for folder in [PACKAGE, *PACKAGE.rglob("*/")]}
+    assert not {folder.name: count - 1 for folder, count in counts.items() if count - 1 > 16}

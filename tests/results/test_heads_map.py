@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import seunet
-from seunet.results.heads_map import TINT, head_colors, head_lines, write_heads
+from seunet.results.pictures.heads_map import TINT, head_colors, head_lines, write_heads
 from seunet.segmentation import HeadwiseNetwork
 from support.planes import ArrayPlane
 

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.results import legend
 from seunet.results.find_objects import Tally, objects
-from seunet.results.legend import code_shares, scale_bar
-from seunet.results.overlay import NumberedObjects, legend_lines, overlay_picture, write_overlay
+from seunet.results.pictures import legend
+from seunet.results.pictures.legend import code_shares, scale_bar
+from seunet.results.pictures.overlay import NumberedObjects, legend_lines, overlay_picture, write_overlay
 from seunet.results.write import write_results
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 

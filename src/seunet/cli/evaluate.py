@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from seunet.cli.agreement import agree, check_alone
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
 from seunet.cli.stopping import resumable
@@ -111,8 +111,8 @@ def evaluate(
     from seunet.scale.files import load_estimator
 
     if agreement:
-        check_alone(context)
-        agree(load(model).to(usable_device(device)), data, out, overwrite, progress)
+        _check_alone(context)
+        _agree(load(model).to(usable_device(device)), data, out, overwrite, progress)
         return
     extra = {
         "scaled_filters": scaled_filters or told,
@@ -156,21 +156,22 @@ def _evaluate(
     progress: bool,
 ) -> None:
     from seunet.evaluation.objects.run import ObjectSettings, evaluate_objects, has_objects
+    from seunet.evaluation.report_files import write_evaluation, write_objects, write_panels
     from seunet.evaluation.run import evaluate as run
     from seunet.evaluation.run import open_windows
 
     with resumable(), progress_of(progress, timed=True) as show:
         document = run(network, data, out, settings, overwrite=overwrite, progress=show)
-        _write_results(document, out)
+        write_evaluation(document, out)
         windows = open_windows(data, settings.split, settings.images)
         counted = None
         if objects_at and has_objects(network, windows):
             ways = ("estimated", "stated") if "stated" in settings.ways else ("estimated",)
             how = ObjectSettings(objects_at, ways, settings.antialias)
             counted = evaluate_objects(network, windows, settings.split, out, how, overwrite=overwrite, progress=show)
-            _write_objects(counted, out)
+            write_objects(counted, out)
     if panels:
-        _write_panels(document, network, data, settings, out)
+        write_panels(document, network, data, settings, out)
     _print_summary(document, counted, out)
 
 
@@ -190,46 +191,6 @@ def tile_sizes(text: str | None) -> tuple[int, ...] | None:
     return (sizes[0], sizes[0]) if len(sizes) == 1 else tuple(sizes)
 
 
-def _write_results(document: dict[str, Any], out: Path) -> None:
-    from seunet.evaluation.figures.curves import curves_figure, own_curves
-    from seunet.evaluation.figures.style import write_png
-    from seunet.evaluation.scores import comma_separated, markdown, metric_name
-    from seunet.storage.atomic import write_text
-
-    write_text(out / "evaluation.md", markdown(document))
-    write_text(out / "evaluation.csv", comma_separated(document))
-    title = f"{document['model']['name']} on {document['data']['dataset']}, {document['data']['split']}"
-    write_png(curves_figure(own_curves(document), metric_name(document), title), out / "curves.png")
-
-
-def _write_objects(document: dict[str, Any], out: Path) -> None:
-    from seunet.evaluation.objects.scores import comma_separated, markdown
-    from seunet.storage.atomic import write_text
-
-    write_text(out / "objects.md", markdown(document))
-    write_text(out / "objects.csv", comma_separated(document))
-
-
-def _write_panels(
-    document: dict[str, Any], model: ScaleUNet, data: Path, settings: EvaluationSettings, out: Path
-) -> None:
-    from seunet.evaluation.figures.panels import PANEL_SCALES, panel, panels_figure
-    from seunet.evaluation.figures.style import write_png
-    from seunet.evaluation.predictors import ways_of_predicting
-    from seunet.evaluation.run import open_windows
-
-    windows = open_windows(data, settings.split, settings.images, settings.tiles_px)
-    ways = ways_of_predicting(settings.ways, settings.antialias)
-    fusion = "p_ens" if "p_ens" in settings.fusions else settings.fusions[-1]
-    scales = [scale for scale in PANEL_SCALES if scale in settings.scales] or settings.scales[:5]
-    number = len(windows) // 2
-    shown = [
-        panel(model, windows, number, scale, ways, fusion, settings.antialias, settings.estimator) for scale in scales
-    ]
-    title = f"{windows.image_name(number)}: {document['model']['name']}"
-    write_png(panels_figure(shown, document["data"]["colors"], title), out / "panels.png")
-
-
 def _print_summary(document: dict[str, Any], counted: dict[str, Any] | None, out: Path) -> None:
     from seunet.evaluation.objects.scores import HEADER, table_rows
     from seunet.evaluation.scores import metric_name
@@ -247,3 +208,41 @@ def _print_summary(document: dict[str, Any], counted: dict[str, Any] | None, out
             values = ", ".join(f"{name} {value}" for name, value in zip(HEADER[2:], row[2:], strict=True))
             print(f"  {row[0]}, s = {row[1]}: {values}")
     print(f"{duration(clock['seconds'])}, {clock['peak_memory_mib']:.0f} MiB: {out / 'evaluation.md'}")
+
+
+def _check_alone(context: typer.Context) -> None:
+    """--agreement goes without the options of an evaluation on masks."""
+    with_it = {"model", "data", "out", "overwrite", "device", "progress", "agreement"}
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in with_it and source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--agreement needs no masks and goes without --{name.replace('_', '-')}; leave one out")
+
+
+def _agree(network: ScaleUNet, data: Path, out: Path, overwrite: bool, progress: bool) -> None:
+    """Compare, write agreement.json, .md and .png, print the table."""
+    from seunet.evaluation.objects.agreement import measure_agreement, table_rows
+    from seunet.evaluation.report_files import write_agreement
+    from seunet.segmentation.inputs import find_inputs
+    from seunet.segmentation.segment_many import EXIT_PART
+
+    inputs = find_inputs([str(data)])
+    for fault in inputs.faults:
+        print(f"seunet: {fault}", file=sys.stderr)
+    with progress_of(progress, timed=True) as show:
+        document = measure_agreement(network, inputs.items, out, overwrite=overwrite, progress=show)
+    if not document["results"]:
+        raise InputError(next(iter(document["failed"].values())))
+    write_agreement(document, out)
+    print(f"area of objects relative to the image as it is, {_images(len(document['results']))}:")
+    for row in table_rows(document):
+        print(f"  {row[0].replace('*', ''):14} {row[2]:>6} within 20 %, {row[3]} above 2 ×, median {row[4]}")
+    print(f"{duration(document['clock']['seconds'])}: {out / 'agreement.md'}")
+    for line in document["failed"].values():
+        print(f"seunet: {line}", file=sys.stderr)
+    if document["failed"] or inputs.faults:
+        raise typer.Exit(EXIT_PART)
+
+
+def _images(count: int) -> str:
+    return "1 image" if count == 1 else f"{count} images"

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from seunet.results.find_objects import objects
     from seunet.results.frame import NOT_ANALYSED, Frame
     from seunet.results.geojson import write_geojson
-    from seunet.results.heads_map import head_colors
     from seunet.results.label_plane import ArrayPlane, Plane
     from seunet.results.label_tiff import write_label_tiff
     from seunet.results.measures import MeasuredPlane
     from seunet.results.ome_zarr import write_probabilities
-    from seunet.results.overlay import write_overlay
+    from seunet.results.pictures.heads_map import head_colors
+    from seunet.results.pictures.overlay import write_overlay
     from seunet.results.planes import HEADS, LABELS, PROBABILITIES
     from seunet.results.write import write_results
 else:

@@ -14,12 +14,18 @@ from seunet.results.counts import summary_row, write_counts
 from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import write_geojson
-from seunet.results.heads_map import Sigmas, heads_frame, write_heads
 from seunet.results.label_plane import Labels
 from seunet.results.label_tiff import InstanceImage, write_label_tiff
 from seunet.results.measures import MeasuredPlane, ObjectMeans
 from seunet.results.ome_zarr import write_probabilities
-from seunet.results.overlay import NumberedObjects, check_thumbnail, outlines_shown, overlay_picture, write_overlay
+from seunet.results.pictures.heads_map import Sigmas, heads_frame, write_heads
+from seunet.results.pictures.overlay import (
+    NumberedObjects,
+    check_thumbnail,
+    outlines_shown,
+    overlay_picture,
+    write_overlay,
+)
 from seunet.results.planes import HEADS, LABELS, RIM, PlaneFiles, measured_planes, probability_planes
 
 Watch = Callable[[Iterable[Object]], Iterator[Object]]

@@ -22,7 +22,7 @@ from seunet.results.find_objects import Object, Tally, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import feature
 from seunet.results.label_plane import ArrayPlane
-from seunet.results.overlay import NumberedObjects, outlines_shown, overlay_picture
+from seunet.results.pictures.overlay import NumberedObjects, outlines_shown, overlay_picture
 from seunet.results.write import write_results
 from seunet.segmentation.options import Choices, least_area
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan

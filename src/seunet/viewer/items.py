@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from seunet.errors import InputError
-from seunet.results.heads_map import head_colors
+from seunet.results.pictures.heads_map import head_colors
 from seunet.viewer.finding import HEADS, LABELS, OBJECTS, PROBABILITIES, Shown
 from seunet.viewer.objects.building import IndexBuilder
 from seunet.viewer.objects.coverage import coverage_tile

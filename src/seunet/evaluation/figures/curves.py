@@ -10,7 +10,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.evaluation.figures.style import COLORS, QUIET, new_figure, open_frame, scale_axis
 from seunet.evaluation.scores import BEST_HEAD, metric_name
 from seunet.evaluation.test_scales import scale_label
-from seunet.results.legend import shades
+from seunet.results.pictures.legend import shades
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seunet.evaluation.figures.style import new_figure, open_frame
-from seunet.results.legend import shades
+from seunet.results.pictures.legend import shades
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

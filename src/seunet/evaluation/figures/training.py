@@ -10,7 +10,7 @@ import numpy as np
 
 from seunet.errors import InputError
 from seunet.evaluation.figures.style import new_figure, open_frame
-from seunet.results.legend import shades
+from seunet.results.pictures.legend import shades
 from seunet.storage.jsonl import rows
 
 if TYPE_CHECKING:

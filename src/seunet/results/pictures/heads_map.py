@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seunet.images.image import RgbArray
 from seunet.results.frame import Color, Frame
 from seunet.results.label_plane import Labels
-from seunet.results.legend import QUICKLY, Line, code_shares, shades, with_legend
+from seunet.results.pictures.legend import QUICKLY, Line, code_shares, shades, with_legend
 from seunet.storage.atomic import write_bytes
 
 Sigmas = Sequence[tuple[float, float]]

@@ -14,7 +14,7 @@ from seunet.images.image import RgbArray
 from seunet.results.find_objects import Object, Tally
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.label_plane import Labels
-from seunet.results.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, Shares, code_shares, with_legend
+from seunet.results.pictures.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, Shares, code_shares, with_legend
 from seunet.storage.atomic import write_bytes
 
 MAX_THUMBNAIL_PX: Final = 4096
