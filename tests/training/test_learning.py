@@ -13,7 +13,7 @@ import seunet as package
 from seunet.training.config import checked_config
 from seunet.training.loading import Sources
 from seunet.training.new_model import make_model
-from seunet.training.validation import validate
+from seunet.training.validation import ious_of, validation_counts
 from support.cli import seunet
 from support.datasets import write_touching
 from support.training import ALONE, tiny_config, tiny_tree, train_alone
@@ -41,7 +41,7 @@ def test_in_eighty_steps_violet_discs_are_found_on_images_never_seen(name: str, 
     sources = Sources(config.data, config.seed)
     learnt_from = {sources.training.image_name(index) for index in range(len(sources.training))}
     assert not learnt_from & set(sources.held_out.names)
-    before = validate(make_model(config, sources.manifest).eval(), sources.validation, ALONE, batch=8)
+    before = ious_of(validation_counts(make_model(config, sources.manifest).eval(), sources.validation, ALONE, batch=8))
     assert before["p_ens"] < 0.4
     said: list[str] = []
     outcome = train_alone(config, tmp_path, say=said.append)

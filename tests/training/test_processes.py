@@ -21,7 +21,7 @@ from seunet.training.distributed import joined
 from seunet.training.loading import Sources
 from seunet.training.new_model import make_model
 from seunet.training.trainer import Batch
-from seunet.training.validation import validate
+from seunet.training.validation import ious_of, validation_counts
 from support.training import (
     ALONE,
     ended,
@@ -109,9 +109,9 @@ def test_validation_counts_the_same_pixels_whoever_counts_them(together: Path, n
     config = tiny_config(nuclei, **CHANGES)
     sources = Sources(config.data, config.seed)
     model = make_model(config, sources.manifest)
-    untrained = validate(model, sources.validation, ALONE)
+    untrained = ious_of(validation_counts(model, sources.validation, ALONE))
     model.load_state_dict(load_file(together / "weights.safetensors"))
-    alone = validate(model, sources.validation, ALONE)
+    alone = ious_of(validation_counts(model, sources.validation, ALONE))
     assert json.loads((together / "scores.json").read_text()) == alone
     assert alone != untrained
     assert len(set(alone["heads"])) > 1
@@ -141,7 +141,7 @@ def test_the_scores_are_those_of_the_weights_that_are_kept_with_norms_together_o
     model = make_model(config, sources.manifest)
     restore_model(read_checkpoint(together / name / "last.safetensors"), model)
     logged = [row["validation"] for row in rows(together / name / "log.jsonl") if "validation" in row]
-    assert logged[-1] == validate(model, sources.validation, ALONE)
+    assert logged[-1] == ious_of(validation_counts(model, sources.validation, ALONE))
 
 
 def test_what_is_refused_is_refused_by_every_process(together: Path) -> None:

@@ -151,7 +151,7 @@ def epoch_profile(monuseg: Path, scratch: Path) -> dict[str, Any]:
             (step.LossOf, "forward", "forward and loss"),
             (torch.Tensor, "backward", "network and loss, backward"),
             (Trainer, "update", "optimiser"),
-            (loop, "validate", "validation"),
+            (loop, "validation_counts", "validation"),
             (keeping.Keeper, "checkpoint", "checkpoint"),
             (keeping.Keeper, "note_step", "log"),
         ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,15 @@ from seunet.evaluation.confusions import images_of
 from seunet.evaluation.equivariance import pair_errors, without_mean
 from seunet.evaluation.page import markdown_table
 from seunet.evaluation.predictors import head_logits
-from seunet.evaluation.provenance import identity_of, note_part, source_line
-from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.provenance import identity_of, source_line
+from seunet.evaluation.report_folder import ReportFolder
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
+from seunet.storage.jsonl import rounded
 
 FORMAT: Final = "seunet-equivariance/1"
 VARIANTS: Final = ("as_in_the_paper", "without_mean", "unsquared")
@@ -114,19 +114,17 @@ def _work_through(
         if name in finished:
             done += each * len(numbers)
             continue
-        start = time.monotonic()
-        sums = torch.zeros(len(VARIANTS), len(settings.scales), model.heads, model.heads, dtype=torch.float64)
-        for number in numbers:
-            if progress is not None:
-                progress(done, total, name)
-            with torch.inference_mode():
-                for place, errors in enumerate(_window_errors(logits, windows[number].image[None], settings)):
-                    sums[:, place] += errors
-            done += each
-        row = {variant: _rounded(sums[place]) for place, variant in enumerate(VARIANTS)}
-        document["results"].append({"image": name, "windows": len(numbers), "sums": row})
-        note_part(document[CLOCK], name, time.monotonic() - start)
-        folder.keep(document)
+        with folder.part(document, name):
+            sums = torch.zeros(len(VARIANTS), len(settings.scales), model.heads, model.heads, dtype=torch.float64)
+            for number in numbers:
+                if progress is not None:
+                    progress(done, total, name)
+                with torch.inference_mode():
+                    for place, errors in enumerate(_window_errors(logits, windows[number].image[None], settings)):
+                        sums[:, place] += errors
+                done += each
+            row = {variant: rounded(sums[place].tolist(), 9) for place, variant in enumerate(VARIANTS)}
+            document["results"].append({"image": name, "windows": len(numbers), "sums": row})
         windows.release()
 
 
@@ -154,19 +152,13 @@ def _errors(document: dict[str, Any]) -> list[dict[str, Any]]:
             heads = torch.arange(len(matrix))
             matched = torch.tensor(matched_heads(document["sigmas"], scale))
             row[variant] = {
-                "matrix": _rounded(matrix),
+                "matrix": rounded(matrix.tolist(), 9),
                 "matched": round(float(matrix[heads, matched].mean()), DIGITS),
                 "same": round(float(matrix.diagonal().mean()), DIGITS),
                 "best": round(float(matrix.min()), DIGITS),
             }
         rows.append(row)
     return rows
-
-
-def _rounded(values: Tensor) -> Any:
-    """Numbers of a tensor's list to nine significant digits."""
-    flat = torch.tensor([float(f"{value:.9g}") for value in values.flatten().tolist()], dtype=torch.float64)
-    return flat.view(values.shape).tolist()
 
 
 def _mean(values: list[float]) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from seunet.errors import InputError
-from seunet.evaluation.provenance import new_clock, source_commit
+from seunet.evaluation.provenance import new_clock, note_part, source_commit
 from seunet.evaluation.way_names import with_new_names
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
@@ -72,6 +74,14 @@ class ReportFolder:
         write_text(self.report, one_line_a_result(document))
         self.partial.unlink(missing_ok=True)
         return document
+
+    @contextmanager
+    def part(self, document: dict[str, Any], name: str) -> Iterator[None]:
+        """A part of the work, which is timed and then kept."""
+        start = time.monotonic()
+        yield
+        note_part(document[CLOCK], name, time.monotonic() - start)
+        self.keep(document)
 
     def keep(self, document: dict[str, Any]) -> None:
         """What is finished so far."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,8 @@ from seunet.data.windows import WindowDataset
 from seunet.evaluation.confusions import confusions, images_of
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
 from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, pixels_seen, way_fusions, ways_of_predicting
-from seunet.evaluation.provenance import data_notes, identity_of, note_part, sigma_facts
-from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.provenance import data_notes, identity_of, sigma_facts
+from seunet.evaluation.report_folder import ReportFolder
 from seunet.evaluation.scores import scores
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_scales
 from seunet.maths.fusion import FUSIONS
@@ -131,13 +130,13 @@ class _Run:
 
                 if progress is not None:
                     progress(done, total, text)
-                self._finish(way, scale, document, advance)
-                folder.keep(document)
+                with folder.part(document, f"{way.name} {scale:.4g}"):
+                    self._finish(way, scale, document, advance)
             else:
                 done += each * len(self.windows)
 
     def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
-        settings, start = self.settings, time.monotonic()
+        settings = self.settings
         names = way.head_names(self.model)
         fusions = way_fusions(way, settings.fusions) if len(names) > 1 else ()
         estimates: dict[str, Any] = {}
@@ -162,7 +161,6 @@ class _Run:
             "by_image": {image: matrices.tolist() for image, matrices in found.items()},
         }
         document["results"].append(result | ({"estimates": estimates} if way.estimates else {}))
-        note_part(document[CLOCK], f"{way.name} {scale:.4g}", time.monotonic() - start)
 
     def _by_estimates(
         self,

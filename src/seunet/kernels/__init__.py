@@ -1,4 +1,4 @@
-"""The fast paths: one function per operation, equal to the reference in `reference.py`; its compiled loops are in the
+"""The fast paths: one function per operation, equal to those of `reference.py`; its compiled loops are in the
 file of the same name with `_loops`.
 
 May import: `maths`, `images`, `storage` and the foundations.  Begin with `dispatch.py`, which chooses.

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from seunet.errors import InputError, unknown_name
-from seunet.kernels import reference, separable
+from seunet.kernels import reference
 from seunet.kernels.derivatives import check_transforms
 from seunet.maths.gaussian import half_taps, tap_slopes
 from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
@@ -95,7 +95,7 @@ def jet_convolution(
     if backend == "reference":
         result = reference.jet_convolution(image, coefficients, taps)
     else:
-        result = separable.jet_convolution(image, coefficients, taps)
+        result = reference.separable_convolution(image, coefficients, taps)
     return affine_relu(result if rows is None else result[..., rows, :], affine, relu)
 
 

@@ -23,6 +23,6 @@ if TYPE_CHECKING:
     from seunet.training.optimizer import Pace, make_optimizer, set_pace
     from seunet.training.run_folder import RunFolder
     from seunet.training.trainer import Batch, Trainer, collate
-    from seunet.training.validation import validate
+    from seunet.training.validation import ious_of, validation_counts
 else:
     __getattr__, __dir__ = door(__name__)

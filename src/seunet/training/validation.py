@@ -19,13 +19,6 @@ from seunet.training.distributed import Processes
 from seunet.training.trainer import collate
 
 
-def validate(
-    model: ScaleUNet, windows: WindowDataset | JoinedWindows, processes: Processes, batch: int = 1
-) -> dict[str, Any]:
-    """IoU of every head and fusion over all windows, from one confusion matrix each, whoever counted them."""
-    return ious_of(validation_counts(model, windows, processes, batch))
-
-
 def validation_counts(
     model: ScaleUNet,
     windows: WindowDataset | JoinedWindows,

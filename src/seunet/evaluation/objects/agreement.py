@@ -8,7 +8,6 @@ as a scan at low power is.  Eosin is changed alone, by the stains fitted to the 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,8 +20,8 @@ from seunet import __version__
 from seunet.errors import InputError, SeunetError, StorageError
 from seunet.evaluation.objects.as_segment import USUAL, Found, found_objects
 from seunet.evaluation.page import markdown_table
-from seunet.evaluation.provenance import model_facts, note_part
-from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.provenance import model_facts
+from seunet.evaluation.report_folder import ReportFolder
 from seunet.images.image import RgbArray
 from seunet.images.sandboxed import open_guarded
 from seunet.maths.rescaling import rescale_pixels
@@ -108,15 +107,13 @@ def _work_through(
             progress(number, len(items), item.name)
         if item.name in finished:
             continue
-        start = time.monotonic()
-        try:
-            document["results"].append(_of_image(model, item))
-        except StorageError:
-            raise
-        except SeunetError as error:
-            document["failed"][item.name] = " ".join(str(error).split())
-        note_part(document[CLOCK], item.name, time.monotonic() - start)
-        folder.keep(document)
+        with folder.part(document, item.name):
+            try:
+                document["results"].append(_of_image(model, item))
+            except StorageError:
+                raise
+            except SeunetError as error:
+                document["failed"][item.name] = " ".join(str(error).split())
 
 
 def _of_image(model: ScaleUNet, item: Item) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,15 @@ from seunet.data.manifest import ImageEntry
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.objects.as_segment import USUAL, Found, found_objects
 from seunet.evaluation.objects.scores import image_scores, summary
-from seunet.evaluation.provenance import data_facts, model_facts, note_part
-from seunet.evaluation.report_folder import CLOCK, ReportFolder
+from seunet.evaluation.provenance import data_facts, model_facts
+from seunet.evaluation.report_folder import ReportFolder
 from seunet.evaluation.test_scales import check_scales
 from seunet.images import pillow_codec as raster
 from seunet.maths.rescaling import rescale_mask, rescale_pixels
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress
+from seunet.segmentation.options import ScaleChoice
 
 FORMAT: Final = "seunet-objects/1"
 WAYS: Final = ("estimated", "stated")
@@ -118,18 +118,18 @@ def _work_through(
         if (way, scale) in finished:
             done += len(entries)
             continue
-        start, by_image = time.monotonic(), {}
-        for entry, rgb, truth, ignored in _at_scale(windows, entries, scale, settings.antialias):
-            if progress is not None:
-                progress(done, total, f"objects, {way}, s = {scale:.3g}")
-            mpp = entry.mpp or model_mpp(model)
-            stated = None if way == "estimated" or mpp is None else mpp / scale
-            found = found_objects(rgb, model, stated, "auto" if way == "estimated" else "stated", model.device.type)
-            by_image[entry.name] = image_scores(truth, found.numbers, ignored) | _scale_of(found)
-            done += 1
-        document["results"].append({"way": way, "scale": scale, "by_image": by_image})
-        note_part(document[CLOCK], f"{way} {scale:.4g}", time.monotonic() - start)
-        folder.keep(document)
+        by_image = {}
+        with folder.part(document, f"{way} {scale:.4g}"):
+            for entry, rgb, truth, ignored in _at_scale(windows, entries, scale, settings.antialias):
+                if progress is not None:
+                    progress(done, total, f"objects, {way}, s = {scale:.3g}")
+                mpp = entry.mpp or model_mpp(model)
+                stated = None if way == "estimated" or mpp is None else mpp / scale
+                choice: ScaleChoice = "auto" if way == "estimated" else "stated"
+                found = found_objects(rgb, model, stated, choice, model.device.type)
+                by_image[entry.name] = image_scores(truth, found.numbers, ignored) | _scale_of(found)
+                done += 1
+            document["results"].append({"way": way, "scale": scale, "by_image": by_image})
 
 
 def _scale_of(found: Found) -> dict[str, Any]:
