@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from seunet.errors import InputError
-from seunet.evaluation import equivariance_report as module
+from seunet.evaluation import report_folder
 from seunet.evaluation.equivariance import pair_errors, squared_ratio, without_mean
 from seunet.evaluation.equivariance_report import (
     EquivarianceSettings,
@@ -87,7 +87,7 @@ def test_an_interrupted_measurement_goes_on_and_ends_with_the_same_report(
     document: dict[str, Any], data: Path, model: ScaleUNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[str] = []
-    real = module.note_part
+    real = report_folder.note_part
 
     def interrupted(clock: dict[str, Any], part: str, seconds: float) -> None:
         real(clock, part, seconds)
@@ -96,7 +96,7 @@ def test_an_interrupted_measurement_goes_on_and_ends_with_the_same_report(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "note_part", interrupted)
+        patch.setattr(report_folder, "note_part", interrupted)
         with pytest.raises(KeyboardInterrupt):
             measure_equivariance(model, data, tmp_path, SETTINGS)
     assert len(json.loads((tmp_path / "equivariance.partial.json").read_text())["results"]) == 1

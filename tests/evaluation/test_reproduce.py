@@ -17,8 +17,9 @@ from seunet.evaluation.page import Heading, Picture, Table, Text, as_html, as_ma
 from seunet.evaluation.reproduce.paper_numbers import PAPER
 from seunet.evaluation.reproduce.plan import measured_pixels, training_pixels
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
-from seunet.evaluation.reproduce.report import best_heads, page, row_names, spread, systems_table
+from seunet.evaluation.reproduce.report import page
 from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
+from seunet.evaluation.reproduce.tables import best_heads, row_names, spread, systems_table
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES
 from seunet.maths.rescaling import scaled_size

@@ -46,10 +46,11 @@ def reproduce(
     """
     from seunet.evaluation.page import as_html, as_markdown, write_pictures
     from seunet.evaluation.reproduce.protocol import read_protocol
-    from seunet.evaluation.reproduce.report import grouped, page
+    from seunet.evaluation.reproduce.report import page
     from seunet.evaluation.reproduce.run import Interrupted, missing, read_measured
     from seunet.evaluation.reproduce.run import reproduce as run
     from seunet.evaluation.reproduce.statistics import statistics_of
+    from seunet.evaluation.reproduce.tables import grouped
     from seunet.storage.atomic import write_text
     from seunet.training.distributed import joined
 

@@ -7,8 +7,9 @@ from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.evaluation.reproduce.protocol import jobs, read_protocol
-    from seunet.evaluation.reproduce.report import grouped, page
+    from seunet.evaluation.reproduce.report import page
     from seunet.evaluation.reproduce.run import read_measured
     from seunet.evaluation.reproduce.statistics import statistics_of
+    from seunet.evaluation.reproduce.tables import grouped
 else:
     __getattr__, __dir__ = door(__name__)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -16,26 +15,24 @@ from seunet.evaluation.figures.filters import errors_figure
 from seunet.evaluation.figures.sigmas import sigmas_figure
 from seunet.evaluation.figures.style import COLORS
 from seunet.evaluation.figures.training import course, training_curves, training_figure
-from seunet.evaluation.page import Block, Heading, Picture, Table, Text
+from seunet.evaluation.page import Block, Heading, Picture, Text
 from seunet.evaluation.reproduce.panels import panel_blocks
 from seunet.evaluation.reproduce.paper_numbers import PAPER, PaperNumbers
 from seunet.evaluation.reproduce.protocol import Protocol, jobs, slug
 from seunet.evaluation.reproduce.run import Measured
 from seunet.evaluation.reproduce.statistics import statistics_blocks, window_blocks
-from seunet.evaluation.scores import BEST_HEAD, metric_name
-from seunet.evaluation.test_scales import scale_label
-from seunet.maths.fusion import FUSIONS
+from seunet.evaluation.reproduce.tables import (
+    WAY_NAMES,
+    best_heads,
+    equivariance_table,
+    grouped,
+    heads_table,
+    provenance_table,
+    systems_table,
+    ways_table,
+)
+from seunet.evaluation.scores import metric_name
 from seunet.storage.jsonl import rows as log_rows
-
-SHOWN_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
-WAY_NAMES = {
-    "blind": "",
-    "scaled_filters": ", scaled filters (σ × s)",
-    "stated": ", scale stated (as `segment` uses it)",
-    "resampled": ", image resampled",
-    "estimated": ", scale estimated from the pixels",
-    "pyramid": ", image pyramid",
-}
 
 
 def page(
@@ -58,7 +55,7 @@ def page(
         systems_table(measured, paper),
         *([] if statistics is None else statistics_blocks(statistics)),
         *_curves(measured, figures, statistics),
-        *_side_by_side(protocol, measured, figures),
+        *panel_blocks(protocol, {name: seeds[0].folder for name, seeds in grouped(measured).items()}, figures),
         *window_blocks(grouped(measured)),
         Heading("Which head is best at which scale (the paper's table 1)"),
         *(block for one in _of_several_heads(measured) for block in _head_blocks(one)),
@@ -91,111 +88,6 @@ def _still_missing(protocol: Protocol, measured: Sequence[Measured]) -> list[Blo
             f"**Not complete.** {len(names)} of {len(names) + len(there)} are still to be measured: {', '.join(names)}."
         )
     ]
-
-
-def grouped(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
-    """The seeds of each model together, in the order of the protocol."""
-    groups: dict[str, list[Measured]] = {}
-    for one in measured:
-        groups.setdefault(one.job.entry.name, []).append(one)
-    return groups
-
-
-def spread(values: Iterable[float | None], percent: bool = True) -> str:
-    """`58.31 (58.02–58.60)`, or the one number there is."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "–"
-    shown = [f"{100 * value:.2f}" if percent else f"{value:.3f}" for value in (mean(known), *known)]
-    return shown[0] if len(known) == 1 else f"{shown[0]} ({min(shown[1:])}–{max(shown[1:])})"
-
-
-def row_names(evaluation: dict[str, Any], way: str) -> list[str]:
-    """The rows that stand for a way: its fusions, or the only prediction."""
-    names = [row["row"] for row in evaluation["scores"] if row["way"] == way]
-    return [name for name in names if name in FUSIONS] or names[:1]
-
-
-def systems_table(measured: Sequence[Measured], paper: PaperNumbers) -> Table:
-    """A row for each model and fusion: ours, at s = 1, the paper's, and the equivariance error."""
-    lines = []
-    for name, seeds in grouped(measured).items():
-        fusions = row_names(seeds[0].evaluation, "blind")
-        for fusion in fusions:
-            title = f"{name}, {fusion}" if len(fusions) > 1 else name
-            found = [row_of(one.evaluation, "blind", fusion) for one in seeds]
-            at_one = seeds[0].evaluation["arguments"]["scales"].index(1.0)
-            published = paper.scores.get(title)
-            lines.append(
-                [
-                    title,
-                    spread(row["mean"] for row in found),
-                    spread(row["ious"][at_one] for row in found),
-                    "–" if published is None else f"{published:.2f}",
-                    f"{seeds[0].evaluation['model']['parameters']:,}",
-                    str(len(seeds)),
-                ]
-            )
-    header = [
-        "system",
-        f"ours, mean {paper.metric}",
-        "ours, s = 1",
-        f"paper, mean {paper.metric}",
-        "parameters",
-        "seeds",
-    ]
-    return Table(header, lines)
-
-
-def ways_table(measured: Sequence[Measured]) -> Table:
-    """Every way of predicting, at a few scales and in the mean."""
-    lines = []
-    for name, seeds in grouped(measured).items():
-        for way in seeds[0].evaluation["arguments"]["ways"]:
-            for row in (main_row(seeds[0].evaluation, way), BEST_HEAD):
-                found = [
-                    line
-                    for one in seeds
-                    for line in one.evaluation["scores"]
-                    if line["way"] == way and line["row"] == row
-                ]
-                if not found or (row == BEST_HEAD and way not in ("blind", "scaled_filters")):
-                    continue
-                suffix = "" if row == "prediction" else f", {row}"
-                scales = seeds[0].evaluation["arguments"]["scales"]
-                places = [scales.index(scale) for scale in SHOWN_SCALES if scale in scales]
-                cells = [spread(line["ious"][place] for line in found) for place in places]
-                shown = spread(_mean([line["ious"][place] for place in places]) for line in found)
-                label = f"{name}{WAY_NAMES[way]}{suffix}"
-                lines.append([label, *cells, shown, spread(line["mean"] for line in found)])
-    header = ["system", *(f"s = {scale_label(scale)}" for scale in SHOWN_SCALES), "mean of these", "mean of all"]
-    return Table(header, lines)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return mean(known) if known and len(known) == len(values) else None
-
-
-def heads_table(evaluation: dict[str, Any]) -> Table:
-    """Heads × scales, the best head of each scale in bold."""
-    heads = [row for row in evaluation["scores"] if row["way"] == "blind" and row["head"]]
-    best = [max(row["ious"][place] or 0 for row in heads) for place in range(len(heads[0]["ious"]))]
-    lines = []
-    for row in heads:
-        cells = [
-            f"**{100 * iou:.1f}**" if iou == best[place] else f"{100 * (iou or 0):.1f}"
-            for place, iou in enumerate(row["ious"])
-        ]
-        lines.append([row["label"], *cells, f"{100 * row['mean']:.1f}"])
-    return Table(["test scale", *map(scale_label, evaluation["arguments"]["scales"]), "mean"], lines)
-
-
-def best_heads(evaluation: dict[str, Any]) -> list[int]:
-    """The number of the best head at each scale."""
-    heads = [row for row in evaluation["scores"] if row["way"] == "blind" and row["head"]]
-    places = range(len(heads[0]["ious"]))
-    return [1 + max(range(len(heads)), key=lambda head: heads[head]["ious"][place] or 0) for place in places]
 
 
 def _of_several_heads(measured: Sequence[Measured]) -> list[Measured]:
@@ -252,52 +144,28 @@ def _over_seeds(curve: Curve, system: Mapping[str, Any] | None) -> Curve:
     return curve._replace(ious=[point["value"] for point in points], band=band)
 
 
-def _side_by_side(protocol: Protocol, measured: Sequence[Measured], figures: Path) -> list[Block]:
-    folders = {name: seeds[0].folder for name, seeds in grouped(measured).items()}
-    return panel_blocks(protocol, folders, figures)
-
-
 def _equivariance(measured: Sequence[Measured], paper: PaperNumbers, figures: Path) -> list[Block]:
-    lines, pictures = [], []
-    for name, seeds in grouped(measured).items():
-        reports = [one.equivariance for one in seeds if one.equivariance is not None]
-        if not reports:
-            continue
-        published = paper.equivariance.get(name)
-        # Reports of the first edition have no third form.
-        raw, centred, rooted = ([report["mean"].get(variant, {}) for report in reports] for variant in VARIANTS)
-        lines.append(
-            [
-                name,
-                spread((mean["matched"] for mean in raw), percent=False),
-                spread((mean["same"] for mean in raw), percent=False),
-                spread((mean["best"] for mean in raw), percent=False),
-                spread((mean["matched"] for mean in centred), percent=False),
-                spread((mean.get("matched") for mean in rooted), percent=False),
-                spread((mean.get("best") for mean in rooted), percent=False),
-                "–" if published is None else f"{published:.2f}",
-            ]
+    reports = {
+        name: found
+        for name, seeds in grouped(measured).items()
+        if (found := [one.equivariance for one in seeds if one.equivariance is not None])
+    }
+    pictures = [
+        Picture(
+            figures / f"equivariance-{slug(name)}.png",
+            f"{name}: error between every two heads at several scales (Appendix C).",
+            partial(errors_figure, found[0], VARIANTS[0]),
         )
-        if reports[0]["model"]["heads"] > 1:
-            path = figures / f"equivariance-{slug(name)}.png"
-            caption = f"{name}: error between every two heads at several scales (Appendix C)."
-            pictures.append(Picture(path, caption, partial(errors_figure, reports[0], VARIANTS[0])))
-    header = [
-        "system",
-        "σ-matched heads",
-        "same head",
-        "best pair",
-        "σ-matched, without the mean of each map",
-        "σ-matched, not squared",
-        "best pair, not squared",
-        "paper",
+        for name, found in reports.items()
+        if found[0]["model"]["heads"] > 1
     ]
     text = (
         "Error ratio of the logits of the last layer, mean over the 16 scales other than 1: squared as in the paper's "
         "eq. 10 unless a column says otherwise. Which of the two forms the paper's column has is not known: code that "
         "its authors published later computes the ratio without the square, over the best pair of heads."
     )
-    return [Heading("Equivariance error"), Text(text), Table(header, lines), *pictures] if lines else []
+    table = equivariance_table(reports, paper)
+    return [Heading("Equivariance error"), Text(text), table, *pictures] if reports else []
 
 
 def _sigma_figures(measured: Sequence[Measured], figures: Path) -> list[Block]:
@@ -325,36 +193,3 @@ def _training(measured: Sequence[Measured], figures: Path) -> list[Block]:
 
 def _training_picture(one: Measured) -> Figure:
     return training_figure(course(log_rows(one.run.log), str(one.run.log)), one.job.entry.name)
-
-
-def provenance_table(measured: Sequence[Measured]) -> Table:
-    """Which weights, which source, and what they cost."""
-    lines = []
-    for one in measured:
-        last = list(log_rows(one.run.clock))
-        trained = sum(_spans(last))
-        report = one.evaluation
-        commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit) or "–"
-        lines.append(
-            [
-                f"{one.job.entry.name}, seed {one.job.seed}",
-                f"`{report['model']['weights_sha256'][:12]}`",
-                f"`{report['data']['content_hash'][:12]}`",
-                commits,
-                f"{trained / 60:.0f} min",
-                f"{report['clock']['seconds'] / 60:.0f} min",
-                f"{report['clock']['peak_memory_mib']:.0f} MiB",
-            ]
-        )
-    return Table(["model", "weights", "data", "commit", "training", "evaluation", "its memory"], lines)
-
-
-def _spans(events: Sequence[dict[str, Any]]) -> Iterable[float]:
-    """Processor seconds of each start of a run, up to the last thing noted in it."""
-    latest = 0.0
-    for event in events:
-        if event["event"] == "started":
-            yield latest
-            latest = 0.0
-        latest = event.get("cpu_seconds", latest)
-    yield latest
