@@ -30,7 +30,7 @@ def test_the_files_that_contributing_names_are_there() -> None:
 
 def test_the_names_that_contributing_gives_are_in_those_files() -> None:
     for path, name in (
-        ("src/seunet/segmentation/receptive_field.py", "def layer_radius"),
+        ("src/seunet/segmentation/tiled/receptive_field.py", "def layer_radius"),
         ("src/seunet/models/registry.py", "_RECIPES"),
         ("src/seunet/layers/shared_weight_conv.py", "class ScaleConvolution"),
         ("src/seunet/images/image.py", "class Image"),

@@ -14,7 +14,7 @@ from PIL import Image
 import seunet
 from seunet.errors import InputError
 from seunet.models import ModelCard
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
 from support.cli import seunet as run
 from support.made_tissue import made_tissue
 from tests.support.networks import calm_model

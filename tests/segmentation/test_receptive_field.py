@@ -6,7 +6,7 @@ import torch
 
 import seunet
 from seunet.models import ScaleUNet, SEUNet
-from seunet.segmentation.receptive_field import (
+from seunet.segmentation.tiled.receptive_field import (
     Span,
     filter_radii,
     layer_radius,

@@ -11,8 +11,8 @@ from seunet.kernels import join_upsampled
 from seunet.layers import GaussianConv2d
 from seunet.maths import Prediction, confidence, first_largest, softmax_in_order
 from seunet.segmentation.options import Choices
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
-from seunet.segmentation.tiling import tiles
+from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
+from seunet.segmentation.tiled.tiling import tiles
 from tests.support.networks import calm_model, picture
 
 SIZES = [(61, 87), (96, 64), (48, 160), (201, 33), (77, 150)]

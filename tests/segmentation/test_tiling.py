@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seunet.errors import InputError
-from seunet.segmentation.receptive_field import Span
-from seunet.segmentation.tiling import HELD_BYTES, checked_tile_px, default_tile, limited, tiles
+from seunet.segmentation.tiled.receptive_field import Span
+from seunet.segmentation.tiled.tiling import HELD_BYTES, checked_tile_px, default_tile, limited, tiles
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(1, 90), st.integers(1, 90))

@@ -110,7 +110,7 @@ def segment(
     from seunet.device import usable_device
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
-    from seunet.segmentation.tile_predictor import shared_model
+    from seunet.segmentation.tiled.tile_predictor import shared_model
 
     keep_freed_memory()
     _use_threads(threads)

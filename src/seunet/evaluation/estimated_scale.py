@@ -19,8 +19,8 @@ from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, too_small
 from seunet.scale.regions import Region, observe, spread_boxes
-from seunet.segmentation.receptive_field import Span
-from seunet.segmentation.tile_pixels import resample, resampling_taps
+from seunet.segmentation.tiled.receptive_field import Span
+from seunet.segmentation.tiled.tile_pixels import resample, resampling_taps
 
 DIGITS = 5
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from seunet.segmentation.inputs import Item
     from seunet.segmentation.one_file import segment_file
     from seunet.segmentation.options import Choices
-    from seunet.segmentation.receptive_field import Span, filter_radii, receptive_radius
+    from seunet.segmentation.tiled.receptive_field import Span, filter_radii, receptive_radius
     from seunet.segmentation.segment_array import segment
     from seunet.segmentation.segment_many import segment_all
-    from seunet.segmentation.tile_predictor import HeadwiseNetwork
-    from seunet.segmentation.tiling import cut_to, tiles
+    from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
+    from seunet.segmentation.tiled.tiling import cut_to, tiles
 else:
     __getattr__, __dir__ = door(__name__)

@@ -33,7 +33,7 @@ from seunet.segmentation.options import Choices, LeastArea, least_area
 from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, read_regions, regions_file
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
-from seunet.segmentation.tile_predictor import shared_model, shared_predictor_for
+from seunet.segmentation.tiled.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
 from seunet.storage.output_folder import held
 

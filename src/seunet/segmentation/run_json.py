@@ -18,7 +18,7 @@ from seunet.results.frame import Frame
 from seunet.segmentation.label_image import Labelled
 from seunet.segmentation.options import AUTO, Choices, LeastArea, scale_name
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan, scale_facts
-from seunet.segmentation.tile_predictor import HeadwiseNetwork
+from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
 from seunet.storage.output_folder import first_difference
 
 FORMAT: Final = "seunet-run/1"

@@ -27,8 +27,8 @@ from seunet.segmentation.found import Segmentation
 from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import ScaleChoice
 from seunet.segmentation.scale_choice import checked_choice, checked_mpp, known_scale, plan_for
-from seunet.segmentation.tile_pixels import WorkingRaster
-from seunet.segmentation.tile_predictor import HeadwiseNetwork, predictor_for, shared_model, shared_predictor_for
+from seunet.segmentation.tiled.tile_pixels import WorkingRaster
+from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork, predictor_for, shared_model, shared_predictor_for
 
 BACKGROUND: Final = 0
 

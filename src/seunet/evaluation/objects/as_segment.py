@@ -18,7 +18,7 @@ from seunet.segmentation.label_image import LabelSettings, label_image
 from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import Choices, ScaleChoice, least_area
 from seunet.segmentation.scale_choice import KnownScale, known_scale, plan_for
-from seunet.segmentation.tile_predictor import predictor_for
+from seunet.segmentation.tiled.tile_predictor import predictor_for
 
 USUAL = Choices()
 """What `seunet segment` does without options."""

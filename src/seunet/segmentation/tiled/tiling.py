@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.segmentation.receptive_field import Span
+from seunet.segmentation.tiled.receptive_field import Span
 
 MAX_TILE: Final = (4096, 3072)
 """Rows and columns.  Taller than wide: what a block holds in memory grows with its width."""

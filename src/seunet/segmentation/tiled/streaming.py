@@ -22,7 +22,7 @@ from seunet.kernels.dispatch import join_upsampled
 from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.maths.fusion import softmax_in_order
 from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
-from seunet.segmentation.receptive_field import (
+from seunet.segmentation.tiled.receptive_field import (
     FilterRadii,
     Span,
     made_by_upsampling,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from seunet.errors import RegionError
 from seunet.images.image import Image, RgbArray
 from seunet.memory import own_pages
-from seunet.segmentation.receptive_field import Span
+from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
 
 CELL_PX: Final = 256

@@ -22,10 +22,10 @@ from seunet.models.files import TrainedModel, load_shared, weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.segmentation.receptive_field import Span, filter_radii, receptive_radius, seen_by_network
-from seunet.segmentation.streaming import predict_block
-from seunet.segmentation.tile_pixels import Area, RasterPart, WorkingRaster
-from seunet.segmentation.tiling import Tile, checked_tile_px, default_tile, limited, tiles
+from seunet.segmentation.tiled.receptive_field import Span, filter_radii, receptive_radius, seen_by_network
+from seunet.segmentation.tiled.streaming import predict_block
+from seunet.segmentation.tiled.tile_pixels import Area, RasterPart, WorkingRaster
+from seunet.segmentation.tiled.tiling import Tile, checked_tile_px, default_tile, limited, tiles
 
 Advance = Callable[[float], None]
 
