@@ -17,8 +17,8 @@ from seunet.errors import InputError, RegionError, StorageError
 from seunet.images import ArrayImage, RgbArray
 from seunet.results import HEADS, LABELS, NOT_ANALYSED, PROBABILITIES, Plane
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
-from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
 from seunet.storage import LEDGER
 from tests.support.networks import calm_model, picture

@@ -7,8 +7,8 @@ from torch.nn.functional import interpolate
 
 from seunet.errors import RegionError
 from seunet.images import ArrayImage, RgbArray
-from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_pixels import WorkingRaster
 from tests.support.networks import picture
 

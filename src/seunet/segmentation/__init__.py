@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from seunet.segmentation.inputs import Item
     from seunet.segmentation.one_file import segment_file
     from seunet.segmentation.options import Choices
-    from seunet.segmentation.tiled.receptive_field import Span, filter_radii, receptive_radius
     from seunet.segmentation.segment_array import segment
     from seunet.segmentation.segment_many import segment_all
+    from seunet.segmentation.tiled.receptive_field import Span, filter_radii, receptive_radius
     from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork
     from seunet.segmentation.tiled.tiling import cut_to, tiles
 else:

@@ -26,9 +26,9 @@ from seunet.progress import Progress
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
 from seunet.results.planes import LABELS, PROBABILITIES, PlaneFiles, plane_names, tile_blocks
-from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_pixels import Gap, WorkingRaster, gaps_within
 from seunet.segmentation.tiled.tile_predictor import Advance, HeadwiseNetwork, TileInput
 from seunet.segmentation.tiled.tiling import Tile, cut_to

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from seunet.errors import RegionError
 from seunet.images.image import Image, RgbArray
 from seunet.memory import own_pages
-from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.tiled.receptive_field import Span
 
 CELL_PX: Final = 256
 """What cannot be read is narrowed down to squares of this size on the level's own grid."""
