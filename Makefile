@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install browser demo test lint bench bench-data bench-training bench-results reliability wheels clean
+.PHONY: install browser demo test lint bench bench-data bench-training bench-results reliability wheels site tutorials clean
 
 install: $(STAMP)
 
@@ -52,9 +52,17 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.inference
 	$(BIN)/python -m benchmarks.reliability.trial
 
+# The documentation as a site, build/site/index.html; a warning is an error.
+site: $(STAMP)
+	$(BIN)/python -m tools.docs_site
+
+# What the tutorials print and draw, anew.
+tutorials: $(STAMP)
+	$(BIN)/python tools/run_tutorials.py
+
 # Every Python that is found, from the wheel, without constraints: downloads torch for each.
 wheels: $(STAMP)
 	$(BIN)/python tools/try_wheel.py $(PYTHONS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

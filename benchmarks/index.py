@@ -84,7 +84,8 @@ def index() -> str:
 
 
 def _link(path: str) -> str:
-    return f"[{path}](../{path})"
+    """Some results are not kept in the repository."""
+    return f"[{path}](../{path})" if (ROOT / path).exists() else path
 
 
 def _names(text: str, path: str) -> bool:

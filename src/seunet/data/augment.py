@@ -131,8 +131,9 @@ def draw_variation(augmentation: Augmentation, seed: int, epoch: int, index: int
 def octaves_outside(scale: float, band: tuple[float, float]) -> float:
     """By how many octaves a magnification lies outside a range; 0 inside.
 
-    >>> octaves_outside(0.5, (1.0, 1.5)), octaves_outside(1.2, (1.0, 1.5)), octaves_outside(6.0, (1.0, 1.5))
-    (1.0, 0.0, 2.0)
+    Examples:
+        >>> octaves_outside(0.5, (1.0, 1.5)), octaves_outside(1.2, (1.0, 1.5)), octaves_outside(6.0, (1.0, 1.5))
+        (1.0, 0.0, 2.0)
     """
     low, high = band
     return max(0.0, math.log2(low / scale), math.log2(scale / high))

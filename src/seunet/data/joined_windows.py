@@ -63,7 +63,7 @@ def shares_of(total: int, weights: Sequence[float]) -> list[int]:
     """`total` shared out by weight, in whole numbers that add up to it.
 
     >>> shares_of(10, [1, 1, 2])
-    [3, 2, 5]
+    [2, 3, 5]
     """
     ends = [round(total * end / sum(weights)) for end in accumulate(weights)]
     return [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]

@@ -17,8 +17,9 @@ TEST_SCALES: Final = tuple(0.25 * 2 ** (step / 4) for step in range(17))
 def scale_label(scale: float) -> str:
     """As the paper's tables have it: two decimals.
 
-    >>> [scale_label(scale) for scale in TEST_SCALES[:4]]
-    ['0.25', '0.3', '0.35', '0.42']
+    Examples:
+        >>> [scale_label(scale) for scale in TEST_SCALES[:4]]
+        ['0.25', '0.3', '0.35', '0.42']
     """
     return f"{round(scale, 2):g}"
 

@@ -19,8 +19,9 @@ def without_rim(probabilities: Tensor, rim: int | None, dim: int = 2) -> Tensor:
 def undecided_shares(classes: int, rim: int | None) -> tuple[float, ...]:
     """The probabilities of who knows nothing: equal for all classes, of which the rim and its object are one.
 
-    >>> undecided_shares(3, None), undecided_shares(3, 2)
-    ((0.3333333333333333, 0.3333333333333333, 0.3333333333333333), (0.5, 0.25, 0.25))
+    Examples:
+        >>> undecided_shares(3, None), undecided_shares(3, 2)
+        ((0.3333333333333333, 0.3333333333333333, 0.3333333333333333), (0.5, 0.25, 0.25))
     """
     if rim is None:
         return (1 / classes,) * classes

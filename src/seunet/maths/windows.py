@@ -60,7 +60,7 @@ def padded_share(sizes_px: Sequence[tuple[int, int]], size_px: int, stride_px: i
 def fitting_size_px(sizes_px: Sequence[tuple[int, int]], largest_px: int) -> int:
     """The largest side of windows, lying side by side, that leaves little of them beyond the images.
 
-    >>> fitting_size_px([(400, 400), (1000, 1000)], 512), fitting_size_px([(1000, 600)], 512)
+    >>> fitting_size_px([(400, 400)], 512), fitting_size_px([(1000, 600)], 512)
     (400, 512)
     """
     sides = {min(side, largest_px) for size in sizes_px for side in size} | {largest_px}
