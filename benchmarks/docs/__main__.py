@@ -16,7 +16,19 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.declare import Benchmark
-from benchmarks.docs import data, nuclei, nuclei_2, outputs, published_report, scale, slides, told, training, view
+from benchmarks.docs import (
+    data,
+    device,
+    nuclei,
+    nuclei_2,
+    outputs,
+    published_report,
+    scale,
+    slides,
+    told,
+    training,
+    view,
+)
 from benchmarks.record import ROOT, results, source
 from seunet.evaluation import markdown_table
 from seunet.storage import write_text
@@ -182,6 +194,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **outputs.BLOCKS,
     **slides.BLOCKS,
     **view.BLOCKS,
+    **device.BLOCKS,
 }
 
 

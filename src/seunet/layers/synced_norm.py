@@ -16,7 +16,7 @@ def synced_batch_norm(maps: Tensor, norm: nn.BatchNorm2d) -> Tensor:
 
     The mean is exchanged before the squares are summed: E[x²] − E[x]² would lose the digits that the gradient needs.
     """
-    pixels = maps.new_tensor(float(maps.numel() // maps.shape[1])).expand(1)
+    pixels = maps.new_full((1,), maps.numel() // maps.shape[1])
     sums = _total(torch.cat([maps.sum((0, 2, 3)), pixels]))
     count = sums[-1].detach()
     mean = sums[:-1] / count

@@ -124,8 +124,9 @@ def _raw_taps(sigma: Tensor, radii: Sequence[int], order: int, discretisation: s
         raise InputError(f"`radii` (={list(radii)}) must give one radius for each of the {sigma.numel()} σ")
     exact = sigma if sigma.device.type == "mps" else sigma.double()
     taps = _DISCRETISATIONS[discretisation](exact[:, None], max(radii), order)
-    inside = torch.arange(max(radii) + 1, device=sigma.device) <= torch.tensor(radii, device=sigma.device)[:, None]
-    return taps * inside[:, None]
+    # One comparison per scale: a tensor of the radii would be copied to a graphics card, which waits for that.
+    t = torch.arange(max(radii) + 1, device=sigma.device)
+    return taps * torch.stack([t <= radius for radius in radii])[:, None]
 
 
 def _divisors(taps: Tensor, discretisation: str) -> Tensor:
@@ -138,7 +139,7 @@ def _divisors(taps: Tensor, discretisation: str) -> Tensor:
 
 def full_taps(half: Tensor) -> Tensor:
     """[…, order + 1, R + 1] → […, order + 1, 2R + 1]: h(−t) = (−1)ⁿ h(t)."""
-    parity = torch.tensor([(-1.0) ** n for n in range(half.shape[-2])], dtype=half.dtype, device=half.device)
+    parity = 1 - 2 * (torch.arange(half.shape[-2], dtype=half.dtype, device=half.device) % 2)
     return torch.cat([(parity[:, None] * half[..., 1:]).flip(-1), half], dim=-1)
 
 
