@@ -22,8 +22,8 @@ from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduc
 from seunet.evaluation.reproduce.tables import best_heads, row_names, spread, systems_table
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES
-from seunet.maths.rescaling import scaled_size
-from seunet.training.loading import Sources
+from seunet.maths import scaled_size
+from seunet.training import Sources
 from support.cli import seunet
 from support.training import ALONE, tiny_file
 from tests.support.old_words import in_old_words

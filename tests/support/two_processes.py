@@ -26,11 +26,12 @@ from seunet.training import (
     Trainer,
     TrainingConfig,
     collate,
+    ious_of,
     joined,
     make_model,
     make_optimizer,
     train,
-    validate,
+    validation_counts,
 )
 from support.training import poisoned, stop_after, tiny_config
 
@@ -86,7 +87,7 @@ def main() -> None:
         }
         model = make_model(config, sources.manifest)
         model.load_state_dict(load_file(folder / "weights.safetensors"))
-        scores = validate(model, sources.validation, processes)
+        scores = ious_of(validation_counts(model, sources.validation, processes))
         train(config, folder / "unbroken", processes)
         # Only the second is asked to stop; both must.
         train(config, folder / "cut", processes, stop_wanted=stop_after(6 if processes.rank else 10**9))

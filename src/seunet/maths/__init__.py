@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seunet.maths.object_overlaps import InstanceScores, Overlaps, instance_scores, overlaps
     from seunet.maths.polygon_fill import outside_distance, ring_pixels
     from seunet.maths.prediction import Prediction
-    from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, upsample_to
+    from seunet.maths.rescaling import rescale, rescale_mask, rescale_pixels, scaled_size, upsample_to
     from seunet.maths.rim import undecided_shares, without_rim
     from seunet.maths.sesn import TRUNCATED_ORDERS, Orders
     from seunet.maths.sigma import SigmaRange, block_starts, equal_range, filter_radius, geometric_range

@@ -1,0 +1,169 @@
+"""The maps of a network as rows that are asked for from top to bottom, computed from those of the maps before them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from seunet.kernels.dispatch import join_upsampled
+from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
+from seunet.segmentation.tiled.receptive_field import (
+    Span,
+    made_by_upsampling,
+    seen_by_filter,
+    seen_by_pooling,
+    seen_by_upsampling,
+)
+
+PIECE_ROWS: Final = 128
+"""Rows of a map that are computed at a time, at most."""
+
+
+class Rows(ABC):
+    """The rows of one map within fixed columns, asked for from top to bottom.
+
+    A map that is `held` keeps its rows for as long as they may be asked for again.  One that is not computes them
+    again: few rows of a large map cost less than moving all of it.
+    """
+
+    def __init__(self, height: int, columns: Span, held: bool = True) -> None:
+        self.height, self.columns, self.held = height, columns, held
+        self._pieces: list[tuple[Span, Tensor]] = []
+
+    def rows(self, span: Span) -> tuple[Span, Tensor]:
+        """[…, rows, columns] of `span`; a little more above and below, of no meaning, where that saves a copy."""
+        if not self.held:
+            return self.compute(span)
+        stop = self._pieces[-1][0].stop if self._pieces else span.start
+        while stop < span.stop:
+            fresh = Span(stop, min(stop + PIECE_ROWS, span.stop))
+            given, piece = self.compute(fresh)
+            self._pieces.append((fresh, piece[..., fresh.within(given), :]))
+            self.release(fresh.stop)
+            stop = fresh.stop
+        parts = [
+            piece[..., Span(max(span.start, kept.start), min(span.stop, kept.stop)).within(kept), :]
+            for kept, piece in self._pieces
+            if kept.start < span.stop and kept.stop > span.start
+        ]
+        return span, parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+    def forget(self, before: int) -> None:
+        """Rows above this one will not be asked for again."""
+        if not self.held:
+            self.release(before)
+        remaining: list[tuple[Span, Tensor]] = []
+        for kept, piece in self._pieces:
+            if kept.stop <= before:
+                # An empty piece remembers which row comes next.
+                remaining = [(Span(kept.stop, kept.stop), piece[..., :0, :].clone())]
+            elif kept.start < before:
+                rest = Span(before, kept.stop)
+                remaining = [(rest, piece[..., rest.within(kept), :].clone())]
+            else:
+                remaining.append((kept, piece))
+        self._pieces = remaining
+
+    @abstractmethod
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        """As `rows`, of rows that are not kept."""
+
+    def release(self, following: int) -> None:  # noqa: B027 (nothing to tell, for those at the beginning)
+        """No row above this one will be computed again: tell those that this map is made of."""
+
+
+class ImageRows(Rows):
+    """Pixels [3, height, width] as bytes, as the numbers from 0 to 1 that a network reads."""
+
+    def __init__(self, pixels: Tensor, rows: Span, height: int, held_columns: Span, columns: Span) -> None:
+        super().__init__(height, columns, held=False)
+        self._pixels, self._rows = pixels[None, :, :, columns.within(held_columns)], rows
+
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        return span, self._pixels[:, :, span.within(self._rows)].float() / 255
+
+
+class ConvolvedRows(Rows):
+    """Convolution, norm and ReLU."""
+
+    def __init__(
+        self, source: Rows, convolution: nn.Module, norm: nn.Module, radius: int, columns: Span, held: bool
+    ) -> None:
+        # The columns of a map that is not held are not cut to those that matter: that would be a copy.
+        super().__init__(source.height, columns if held else source.columns, held)
+        self._source, self._convolution, self._norm, self._radius = source, convolution, norm, radius
+
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        given, features = self._source.rows(seen_by_filter(span, self._radius, self.height))
+        rows, affine = span.within(given), self._norm.folded()  # type: ignore[operator]
+        if isinstance(self._convolution, GaussianConv2d):
+            result = self._convolution(features, affine=affine, relu=True, rows=rows)
+        else:
+            result = self._convolution(features, affine=affine, relu=True)[..., rows, :]
+        return span, result[..., self.columns.within(self._source.columns)]
+
+    def release(self, following: int) -> None:
+        self._source.forget(following - self._radius)
+
+
+class SkippedRows(Rows):
+    """What waits for the decoder: handed over by the one who pools it, cut to what the decoder looks at."""
+
+    def put(self, span: Span, features: Tensor, columns: Span) -> None:
+        """The next rows."""
+        self._pieces.append((span, features[..., self.columns.within(columns)].contiguous()))
+
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        raise IndexError(f"{span} was not pooled yet")
+
+
+class PooledRows(Rows):
+    """Half the pixels of a map; the map itself goes to the skip connection."""
+
+    def __init__(self, source: Rows, pooling: Pooling, skipped: SkippedRows, height: int, columns: Span) -> None:
+        super().__init__(height, columns)
+        self._source, self._pooling, self._skipped = source, pooling, skipped
+
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        seen = self._seen(span)
+        _, features = self._source.rows(seen)
+        self._skipped.put(seen, features, self._source.columns)
+        return span, self._pooling(features)
+
+    def release(self, following: int) -> None:
+        self._source.forget(self._seen(Span(following - 1, following)).stop)
+
+    def _seen(self, span: Span) -> Span:
+        return span if self._pooling.kind == "none" else seen_by_pooling(span, self._source.height)
+
+
+class JoinedRows(Rows):
+    """The skipped map and, beside it, the coarser one mixed and upsampled."""
+
+    def __init__(
+        self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool, held: bool
+    ) -> None:
+        super().__init__(skipped.height, columns if held else skipped.columns, held)
+        self._skipped, self._rising, self._reducer, self._halves = skipped, rising, reducer, halves
+
+    def compute(self, span: Span) -> tuple[Span, Tensor]:
+        small, made = self._seen(span)
+        # First the coarse rows: they make the pooling hand over the fine ones.
+        rising = self._reducer.tile_invariant(self._rising.rows(small)[1])
+        joined = join_upsampled(self._skipped.rows(made)[1], rising)
+        return made, joined[..., self.columns.within(self._skipped.columns)]
+
+    def release(self, following: int) -> None:
+        small, made = self._seen(Span(following, following + 1))
+        self._rising.forget(small.start)
+        self._skipped.forget(made.start)
+
+    def _seen(self, span: Span) -> tuple[Span, Span]:
+        """The coarse rows that `span` needs, and the fine ones that come of them."""
+        if not self._halves:
+            return span, span
+        small = seen_by_upsampling(span, self._rising.height)
+        return small, made_by_upsampling(small, self._rising.height, self.height)
