@@ -12,6 +12,7 @@ from itertools import pairwise
 from seunet.errors import InputError
 from seunet.models.config import GaussianConfig
 from seunet.models.unet_skeleton import ScaleUNet
+from seunet.training.config import TrainingConfig
 
 
 def head_scales(model: ScaleUNet, first: float) -> list[float]:
@@ -48,3 +49,25 @@ def scale_bands(scales: list[float], scale_range: tuple[float, float] | None) ->
             f"{', '.join(f'{scale:.3g}' for scale in scales)}; widen it or change `recipe.first_head_scale`"
         )
     return list(pairwise(edges))
+
+
+def head_bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]]:
+    """The magnifications of each head, where each is shown windows of its own; refuses what does not fit the model."""
+    if config.recipe.frozen_norms and config.start is None:
+        raise InputError("`recipe.frozen_norms` needs statistics to leave as they are: set `start` to a trained model")
+    weights = config.recipe.class_weights
+    if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
+        raise InputError(
+            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one per class, or "
+            "null"
+        )
+    first = config.recipe.first_head_scale
+    if config.recipe.foreign_share and first is None:
+        raise InputError(
+            "`recipe.foreign_share` is of windows that are not a head's own: set `recipe.first_head_scale`"
+        )
+    if config.recipe.unsure_octaves is not None and not config.recipe.foreign_share:
+        raise InputError(
+            "`recipe.unsure_octaves` is about windows that are not a head's own: set `recipe.foreign_share`"
+        )
+    return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)

@@ -12,19 +12,16 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from seunet.data.manifest import padding_note, read_manifest
-from seunet.errors import InputError, ResourceError, SeunetError
-from seunet.models.unet_skeleton import ScaleUNet
+from seunet.errors import ResourceError, SeunetError
 from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
-from seunet.training.head_bands import head_scales, scale_bands
-from seunet.training.loading import ShareSampler, Sources, batches, check_shares, image_names
-from seunet.training.new_model import begin_with, begun_model, make_model, start_model
+from seunet.training.loading import ShareSampler, batches, image_names
+from seunet.training.new_model import model_and_sources
 from seunet.training.observers import Meter, Observer, StepReport, TrainingOutcome, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
 from seunet.training.run_files import Keeper, Progress, kept_before, restore
 from seunet.training.run_folder import RunFolder
-from seunet.training.trainer import Batch, Trainer, largest_that_fits, out_of_memory
+from seunet.training.trainer import Batch, Trainer, out_of_memory
 from seunet.training.validation import ious_of, only_class, validation_counts, what_to_look_at
 
 GLANCE_WINDOWS: Final = 8
@@ -70,71 +67,11 @@ def train(
         place.release()
 
 
-def _bands(config: TrainingConfig, model: ScaleUNet) -> list[tuple[float, float]]:
-    """The magnifications of each head, where each is shown windows of its own; refuses what does not fit the model."""
-    if config.recipe.frozen_norms and config.start is None:
-        raise InputError("`recipe.frozen_norms` needs statistics to leave as they are: set `start` to a trained model")
-    weights = config.recipe.class_weights
-    if weights is not None and (len(weights) != model.classes or min(weights) <= 0):
-        raise InputError(
-            f"`recipe.class_weights` (={list(weights)}) must be {model.classes} positive numbers, one per class, or "
-            "null"
-        )
-    first = config.recipe.first_head_scale
-    if config.recipe.foreign_share and first is None:
-        raise InputError(
-            "`recipe.foreign_share` is of windows that are not a head's own: set `recipe.first_head_scale`"
-        )
-    if config.recipe.unsure_octaves is not None and not config.recipe.foreign_share:
-        raise InputError(
-            "`recipe.unsure_octaves` is about windows that are not a head's own: set `recipe.foreign_share`"
-        )
-    return [] if first is None else scale_bands(head_scales(model, first), config.data.augmentation.scale_range)
-
-
-def _model_and_sources(
-    config: TrainingConfig, processes: Processes, begun: Path | None
-) -> tuple[ScaleUNet, Sources, list[str]]:
-    """The model, with the weights of `start` where it begins with them, the windows it learns from, and what to say.
-
-    `begun` is the last checkpoint of a run that goes on.
-    """
-    lines: list[str] = []
-    root = config.data.all_sets()[0].root
-    manifest = read_manifest(root)
-    if config.start is None:
-        model = make_model(config, manifest)
-    elif begun is not None and begun.is_file():
-        model = begun_model(begun, config)
-    else:
-        start = start_model(config.start)
-        model = make_model(config, manifest, start)
-        lines = begin_with(model, start, config)
-    sources = Sources(config.data, config.seed, _bands(config, model), config.recipe.foreign_share)
-    check_shares(sources.training, config.recipe, processes, root)
-    if model.card is not None:
-        learnt = {*model.card.learnt_from, *(image.image.pixel_sha256 for image in sources.held_out.learnt_from)}
-        model.card = model.card.model_copy(update={"learnt_from": tuple(sorted(learnt))})
-    note = padding_note(manifest)
-    return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
-
-
 def epochs_of(config: TrainingConfig, steps_per_epoch: int) -> tuple[int, int]:
     """How many there are, and after how many of them the held-out images are looked at."""
     recipe, rules = config.recipe, config.validation
     epochs = recipe.epochs if recipe.steps is None else max(round(recipe.steps / steps_per_epoch), 1)
     return epochs, rules.every_epochs if rules.times is None else max(epochs // rules.times, 1)
-
-
-def _claim(folder: RunFolder, processes: Processes, resume: bool, overwrite: bool) -> None:
-    """Lock the folder for all processes together, and empty it where that is asked for."""
-    folder.check(resume, overwrite)
-    processes.wait()  # until all have looked, before one changes anything
-    if processes.lead:
-        folder.lock()
-        if overwrite:
-            folder.clear()
-    processes.wait()
 
 
 class Run:
@@ -157,13 +94,13 @@ class Run:
         self.observers = observers if processes.lead else ()
         if config.machine.threads is not None:
             torch.set_num_threads(config.machine.threads)
-        model, self.sources, lines = _model_and_sources(config, processes, folder.last if resume else None)
+        model, self.sources, lines = model_and_sources(config, processes, folder.last if resume else None)
         optimizer = make_optimizer(model.to(processes.device), config.recipe.weight_decay)
         self.trainer = Trainer(model, optimizer, processes, config.recipe)
         self.steps_per_epoch = self.sources.training.epoch_windows // config.recipe.batch
         epochs, self.validate_every = epochs_of(config, self.steps_per_epoch)
         self.total_steps = self.steps_per_epoch * epochs
-        _claim(folder, processes, resume, overwrite)
+        folder.claim(processes, resume, overwrite)
         self.progress = restore(kept_before(folder, config, self.sources), self.trainer) if resume else Progress()
         self.meter = Meter(clock, processes.device)
         self._clock, self._last_checkpoint = clock, clock()
@@ -237,27 +174,8 @@ class Run:
             if not out_of_memory(error):
                 raise
             self.trainer.optimizer.zero_grad(set_to_none=True)
-        self._stop_out_of_memory(batch)
-
-    def _stop_out_of_memory(self, batch: Batch) -> NoReturn:
-        """Say what would fit: alone, it is tried; other processes would wait for this one for ever."""
-        windows, side = len(batch.images), batch.images.shape[-1]
-        at_once = -(-windows // self.trainer.accumulate)
-        self.trainer.accumulate = 1
-        fits = 0
-        # Windows of heads of their own come in whole sets, and what is tried here does not.
-        if self.processes.size == 1 and not self.sources.training.scale_bands:
-            # With a quarter to spare: where memory is that short, what just fits once need not fit again.
-            with_spare = {count: count + -(-count // 4) if count > 1 else 1 for count in range(1, at_once + 1)}
-            fits = largest_that_fits(
-                at_once, lambda count: self.trainer.gradient(Batch(*(part[: with_spare[count]] for part in batch)))
-            )
-        remedy = (
-            f"{fits} at a time fit: --set recipe.accumulate={-(-windows // fits)}"
-            if fits
-            else "raise `recipe.accumulate`, or use smaller crops (`data.augmentation.crop_px`) or widths"
-        )
-        raise ResourceError(f"out of memory with {at_once} windows of {side}×{side} at once; {remedy}")
+        # Windows of heads of their own come in whole sets, and what is tried does not.
+        raise self.trainer.too_large(batch, attempts=not self.sources.training.scale_bands)
 
     def _stop_diverged(self, batch: Batch, head_losses: Tensor) -> NoReturn:
         """Nothing was moved by this step, and the last checkpoint is older still."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from seunet.data.manifest import Manifest
+from seunet.data.manifest import Manifest, padding_note, read_manifest
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.models.card import ModelCard
@@ -20,10 +20,39 @@ from seunet.models.registry import create_model, model_config
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
 from seunet.training.config import DataSection, ModelSection, TrainingConfig
-from seunet.training.head_bands import fitting_head, head_scales
+from seunet.training.distributed import Processes
+from seunet.training.head_bands import fitting_head, head_bands, head_scales
+from seunet.training.loading import Sources, check_shares
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
+
+
+def model_and_sources(
+    config: TrainingConfig, processes: Processes, begun: Path | None
+) -> tuple[ScaleUNet, Sources, list[str]]:
+    """The model, with the weights of `start` where it begins with them, the windows it learns from, and what to say.
+
+    `begun` is the last checkpoint of a run that goes on.
+    """
+    lines: list[str] = []
+    root = config.data.all_sets()[0].root
+    manifest = read_manifest(root)
+    if config.start is None:
+        model = make_model(config, manifest)
+    elif begun is not None and begun.is_file():
+        model = begun_model(begun, config)
+    else:
+        start = start_model(config.start)
+        model = make_model(config, manifest, start)
+        lines = begin_with(model, start, config)
+    sources = Sources(config.data, config.seed, head_bands(config, model), config.recipe.foreign_share)
+    check_shares(sources.training, config.recipe, processes, root)
+    if model.card is not None:
+        learnt = {*model.card.learnt_from, *(image.image.pixel_sha256 for image in sources.held_out.learnt_from)}
+        model.card = model.card.model_copy(update={"learnt_from": tuple(sorted(learnt))})
+    note = padding_note(manifest)
+    return model, sources, [str(sources.held_out), *([note] if note else []), *lines]
 
 
 def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | None = None) -> ScaleUNet:

@@ -9,6 +9,7 @@ from pathlib import Path
 from seunet.errors import InputError
 from seunet.scale.files import CONFIG_NAME, TENSORS_NAME
 from seunet.storage.output_folder import locked, names_in, overwriting, something_else, sweep
+from seunet.training.distributed import Processes
 
 
 class RunFolder:
@@ -40,9 +41,18 @@ class RunFolder:
                 raise InputError(f"{self.root}: holds a run; pass --resume to continue it or --overwrite to replace it")
             raise something_else(self.root, entries[0], "choose a new or empty folder")
 
-    def lock(self) -> None:
-        """Held until this process ends, however it ends: two runs in one folder would write over each other."""
-        self._held = locked(self.root, "training")
+    def claim(self, processes: Processes, resume: bool, overwrite: bool) -> None:
+        """Lock the folder for all processes together, and empty it where that is asked for.
+
+        It is held until this process ends, however it ends: two runs in one folder would write over each other.
+        """
+        self.check(resume, overwrite)
+        processes.wait()  # until all have looked, before one changes anything
+        if processes.lead:
+            self._held = locked(self.root, "training")
+            if overwrite:
+                self.clear()
+        processes.wait()
 
     def release(self) -> None:
         """Let others have the folder."""

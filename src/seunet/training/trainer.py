@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from seunet.data.windows import Window
+from seunet.errors import ResourceError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
 from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
@@ -113,6 +114,24 @@ class Trainer:
             losses += parts
         losses = self.processes.total(losses)
         return losses[0], losses[1:]
+
+    def too_large(self, batch: Batch, attempts: bool) -> ResourceError:
+        """Say what would fit: alone, it is tried; other processes would wait for this one for ever."""
+        windows, side = len(batch.images), batch.images.shape[-1]
+        at_once, fits = -(-windows // self.accumulate), 0
+        self.accumulate = 1
+        if attempts and self.processes.size == 1:
+            # With a quarter to spare: where memory is that short, what just fits once need not fit again.
+            with_spare = {count: count + -(-count // 4) if count > 1 else 1 for count in range(1, at_once + 1)}
+            fits = largest_that_fits(
+                at_once, lambda count: self.gradient(Batch(*(part[: with_spare[count]] for part in batch)))
+            )
+        remedy = (
+            f"{fits} at a time fit: --set recipe.accumulate={-(-windows // fits)}"
+            if fits
+            else "raise `recipe.accumulate`, or use smaller crops (`data.augmentation.crop_px`) or widths"
+        )
+        return ResourceError(f"out of memory with {at_once} windows of {side}×{side} at once; {remedy}")
 
     def finite_gradient(self) -> bool:
         """Whether the gradient can be followed; where the loss is scaled, the scaler leaves out steps that overflow."""
