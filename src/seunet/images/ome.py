@@ -76,6 +76,3 @@ class _Reader:
 
     def data(self, text: str) -> None:
         """Text between elements carries nothing that is needed."""
-
-    def close(self) -> None:
-        """End of the document."""

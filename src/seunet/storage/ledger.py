@@ -50,12 +50,6 @@ class Ledger:
             write_text(self._path, self._kept.decode())
         self._journal = Journal(self._path)
 
-    def _forget(self) -> None:
-        """Remove the record, first of all that is removed: files without one count for nothing."""
-        with writing(self._path):
-            self._path.unlink(missing_ok=True)
-        self._before = b""
-
     def add(self, record: dict[str, Any]) -> None:
         """A tile whose bytes are on the disk."""
         if self._journal is None:
@@ -64,21 +58,17 @@ class Ledger:
         self._journal.sync()
         self.finished.append(record)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
-
     def __enter__(self) -> Self:
         with writing(self._path.parent):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self.afresh:
-            self._forget()
+            if self.afresh:  # first of all that is removed: files without a record count for nothing
+                self._path.unlink(missing_ok=True)
+                self._before = b""
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._journal is not None:
+            self._journal.close()
 
 
 def begun_with(folder: Path) -> dict[str, Any]:

@@ -106,9 +106,6 @@ class _Reader:
     def data(self, text: str) -> None:
         """Text between elements carries nothing."""
 
-    def close(self) -> None:
-        """End of the document."""
-
     def _where(self) -> str:
         return f"region {self._label}" if "Region" in self._path else f"after region {len(self.regions)}"
 

@@ -26,23 +26,17 @@ class JobOutcome(NamedTuple):
     seconds: float
 
 
-class Worker:
+class Worker(Child):
     """One process; `ask` gives it a job and at most `limit_seconds`."""
 
     def __init__(self, limit_seconds: float = MAX_JOB_SECONDS, limit_bytes: int = MAX_JOB_BYTES) -> None:
+        super().__init__("seunet.data.prepare.worker", limit_bytes)
         self.limit_seconds = limit_seconds
-        self._child = Child("seunet.data.prepare.worker", limit_bytes)
-        self.pid = self._child.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether it can be given a job."""
-        return self._child.alive
 
     def ask(self, index: int, job: Job) -> JobOutcome:
         """Do `job`; afterwards the worker may no longer be `alive`."""
         started = time.monotonic()
-        reply = self._child.exchange({**job}, self.limit_seconds)
+        reply = self.exchange({**job}, self.limit_seconds)
         seconds = time.monotonic() - started
         name = os.path.basename(job["image"])
         if isinstance(reply, SeunetError):
@@ -52,10 +46,6 @@ class Worker:
         if "record" in reply:
             return JobOutcome(index, reply["record"], None, peak, seconds)
         return JobOutcome(index, None, _fault(reply["fault"], int(reply["exit_code"]), name), peak, seconds)
-
-    def stop(self) -> None:
-        """End the process at once."""
-        self._child.stop()
 
 
 def run_jobs(
