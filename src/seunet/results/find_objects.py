@@ -69,6 +69,7 @@ class Tally:
     """Objects that were cut for being too large."""
     too_small: int = 0
     """Objects left out for being smaller than asked for."""
+    too_small_px: int = 0
 
 
 def objects(
@@ -98,6 +99,7 @@ def objects(
             area = one.area_px
             if area < min_area_px:
                 found.too_small += 1
+                found.too_small_px += area
                 continue
             found.objects[code] += 1
             found.cut += cut
