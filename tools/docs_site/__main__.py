@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,9 +54,15 @@ def build(folder: Path) -> str:
     gather(folder / "pages")
     shutil.copyfile(ROOT / CONFIG, folder / CONFIG)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    here = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+    here = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ran = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True)
-    return "" if ran.returncode == 0 else (ran.stdout + ran.stderr).split("Traceback")[0].strip() or "no site was made"
+    return "" if ran.returncode == 0 else _without_traceback(ran.stdout + ran.stderr)
+
+
+def _without_traceback(printed: str) -> str:
+    """What the generator says, without its colours and the lines of its own code."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", printed).splitlines()
+    return "\n".join(line for line in lines if line.strip() and not line.startswith("  ")) or "no site was made"
 
 
 def main(folder: Path) -> int:

@@ -18,7 +18,10 @@ from seunet.results import measures
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Plane
 
-LABELS, HEADS, RIM, PROBABILITIES = "labels.u8", "heads.u8", "rim.u8", "probabilities-{}.u8"
+LABELS = "labels.u8"
+HEADS = "heads.u8"
+RIM = "rim.u8"
+PROBABILITIES = "probabilities-{}.u8"
 DENSITY, CONFIDENCE = "haematoxylin.u8", "confidence.u8"
 DENSITY_UNITS: Final = 100.0
 """Of haematoxylin, that are 1: densities up to 2.55 are told apart by hundredths."""
