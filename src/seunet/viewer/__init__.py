@@ -1,7 +1,7 @@
 """`seunet view`: slides and results in a browser, served to this machine alone.
 
 May import: `segmentation`, `results` and the rooms below, of which it needs `results`, `images` and `storage`.
-Begin with `app.py`.
+Begin with `answers.py`.
 """
 
 from seunet.doors import TYPE_CHECKING, door

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seunet.errors import InputError
+from seunet.errors import InputError, SeunetError
 from seunet.results.pictures.heads_map import head_colors
 from seunet.viewer.finding import HEADS, LABELS, OBJECTS, PROBABILITIES, Shown
 from seunet.viewer.objects.building import IndexBuilder
@@ -17,6 +20,7 @@ from seunet.viewer.objects.coverage import coverage_tile
 from seunet.viewer.objects.index import Mask, ObjectIndex
 from seunet.viewer.readers import Readers
 from seunet.viewer.run_facts import Color, class_colors
+from seunet.viewer.tile_cache import TileCache
 from seunet.viewer.tiles import (
     CLEAR,
     FAITHFUL,
@@ -26,6 +30,7 @@ from seunet.viewer.tiles import (
     Paint,
     Source,
     code_painter,
+    cut_out,
     heat_painter,
     jpeg,
     png,
@@ -41,8 +46,8 @@ NO_TILE: Final = png(np.full((1, 1, 4), CLEAR, dtype=np.uint8))
 class Item:
     """A slide, a result, or both.  What cannot be opened is said in `notes`; the rest is shown."""
 
-    def __init__(self, shown: Shown, readers: Readers) -> None:
-        self.shown, self._readers = shown, readers
+    def __init__(self, shown: Shown, readers: Readers, cache: TileCache) -> None:
+        self.shown, self._readers, self._cache = shown, readers, cache
         self._objects: IndexBuilder | None = None
 
     @cached_property
@@ -179,10 +184,31 @@ class Item:
         if layer not in self.layers or (size := self.grid.size(halvings, x, y)) is None:
             return None
         source, paint = self.layers[layer]
-        pixels = tile_pixels(self._readers, source, halvings, x, y, size, paint)
         if paint is None:
-            return jpeg(pixels), "image/jpeg"
+            return jpeg(tile_pixels(self._readers, source, halvings, x, y, size)), "image/jpeg"
+        if halvings >= (overview := self.grid.overview):
+            pixels = cut_out(self._overview(layer, source, paint), halvings - overview, x, y, size)
+        else:
+            pixels = tile_pixels(self._readers, source, halvings, x, y, size, paint)
         return (png(pixels) if pixels[..., 3].any() else NO_TILE), "image/png"
+
+    def _overview(self, layer: str, source: Source, paint: Paint) -> NDArray[np.uint8]:
+        """All of a layer, as seen from afar."""
+        halvings = self.grid.overview
+        width, height = size = self.grid.whole(halvings)
+        make = partial(tile_pixels, self._readers, source, halvings, 0, 0, size, paint)
+        made = self._cache.get((self, layer), lambda: (make().tobytes(), "plane"))
+        assert made is not None
+        return np.frombuffer(made[0], dtype=np.uint8).reshape(height, width, 4)
+
+    def prepare(self) -> None:
+        """Begin with what the first view needs: processes that read, and the labels from afar."""
+        paths = [path for path in (self.shown.slide, self.shown.file(LABELS)) if path is not None]
+        with suppress(SeunetError), ThreadPoolExecutor() as pool:
+            for _ in pool.map(self._readers.image, paths):
+                pass
+        with suppress(SeunetError):
+            self.tile("labels", self.grid.coarsest, 0, 0)
 
     def chosen_tile(self, index: ObjectIndex, mask: Mask, halvings: int, x: int, y: int) -> tuple[bytes, str] | None:
         """A tile of some of the objects, every one of them as its share of the pixels."""

@@ -24,22 +24,39 @@ class Readers:
         self._open: OrderedDict[Path, Image] = OrderedDict()
         self._faults: dict[Path, str] = {}
         self._lock = threading.RLock()
+        self._opening: dict[Path, threading.Lock] = {}
+        self._closed = False
 
     def image(self, path: Path) -> Image:
         """The open image; an InputError, the same each time and at once, if it cannot be opened."""
         with self._lock:
-            if path in self._faults:
-                raise InputError(self._faults[path])
-            if path not in self._open:
+            if (found := self._found(path)) is not None:
+                return found
+            opening = self._opening.setdefault(path, threading.Lock())
+        with opening:  # others are read and opened meanwhile: a process takes a fifth of a second to start
+            with self._lock:
+                if (found := self._found(path)) is not None:
+                    return found
+            try:
+                opened = open_guarded(path, limit_seconds=READ_SECONDS)
+            except InputError as error:
+                self._faults[path] = str(error)
+                raise
+            with self._lock:
+                if self._closed:
+                    opened.close()
+                    raise InputError(f"{path.name}: the viewer has ended")
                 while len(self._open) >= self._limit:
                     self._open.popitem(last=False)[1].close()
-                try:
-                    self._open[path] = open_guarded(path, limit_seconds=READ_SECONDS)
-                except InputError as error:
-                    self._faults[path] = str(error)
-                    raise
+                self._open[path] = opened
+                return opened
+
+    def _found(self, path: Path) -> Image | None:
+        if path in self._faults:
+            raise InputError(self._faults[path])
+        if path in self._open:
             self._open.move_to_end(path)
-            return self._open[path]
+        return self._open.get(path)
 
     def read(self, path: Path, level: int, x: int, y: int, width_px: int, height_px: int) -> RgbArray:
         """See `Image.read`."""
@@ -55,5 +72,6 @@ class Readers:
     def close(self) -> None:
         """End all processes."""
         with self._lock:
+            self._closed = True
             while self._open:
                 self._open.popitem()[1].close()

@@ -22,7 +22,7 @@ def free_port(wanted: int) -> socket.socket:
     if not 0 <= wanted <= 65_535:
         raise InputError(f"--port {wanted}: must be a number from 0 to 65535")
     for port in range(wanted, min(wanted + TRIES, 65_536)) if wanted else (0,):
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((HOST, port))

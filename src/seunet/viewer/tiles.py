@@ -27,6 +27,8 @@ FAITHFUL: Final = 4
 """Coarser levels of codes are made by majority, and nuclei are lost there: means are taken from this one …"""
 FAITHFUL_PIXELS: Final = 1 << 29
 """… or, in slides of more pixels, from the next, or the first look at them would take seconds."""
+OVERVIEW_PX: Final = 2048
+"""Tiles of codes from so far that all is at most this wide are cut out of one plane: each would read the whole file."""
 STRIPE_PX: Final = 6
 CLEAR: Final = (0, 0, 0, 0)
 UNSEEN: Final = (140, 140, 140, 150)
@@ -50,8 +52,17 @@ class Grid(NamedTuple):
         """(width, height) of a tile in its own pixels; None if there is no such tile."""
         if not (0 <= halvings <= self.coarsest and x >= 0 and y >= 0):
             return None
-        left = [-(-side // 2**halvings) - TILE_PX * place for side, place in ((self.width, x), (self.height, y))]
+        left = [side - TILE_PX * place for side, place in zip(self.whole(halvings), (x, y), strict=True)]
         return None if min(left) <= 0 else (min(TILE_PX, left[0]), min(TILE_PX, left[1]))
+
+    @property
+    def overview(self) -> int:
+        """The first halving at which everything is `OVERVIEW_PX` wide and high at most."""
+        return max(0, math.ceil(math.log2(max(self.width, self.height) / OVERVIEW_PX)))
+
+    def whole(self, halvings: int) -> tuple[int, int]:
+        """(width, height) of everything."""
+        return -(-self.width // 2**halvings), -(-self.height // 2**halvings)
 
 
 class Source(NamedTuple):
@@ -87,6 +98,16 @@ def tile_pixels(
     return np.concatenate(bands)
 
 
+def cut_out(plane: NDArray[np.uint8], halvings: int, x: int, y: int, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A tile `halvings` coarser than the plane of everything; each of its pixels is a mean."""
+    width, height = size
+    top, left = TILE_PX * y << halvings, TILE_PX * x << halvings
+    part = plane[top : top + (height << halvings), left : left + (width << halvings)]
+    beyond = [(0, (length << halvings) - have) for length, have in zip((height, width), part.shape, strict=False)]
+    filled = np.pad(part, [*beyond, (0, 0)])
+    return np.asarray(cv2.resize(filled, size, interpolation=cv2.INTER_AREA), dtype=np.uint8) if halvings else filled
+
+
 def level_for(levels: tuple[Level, ...], downsample: float, most: float = math.inf) -> int:
     """The coarsest level with at least this detail, none beyond `most`."""
     fits = [n for n, level in enumerate(levels) if level.downsample <= min(downsample, most) * 1.01]
@@ -119,7 +140,7 @@ def code_painter(colors: dict[int, tuple[int, int, int]]) -> Paint:
 
     def paint(read: RgbArray) -> Rgba:
         codes = read[..., 0]
-        out: Rgba = table[codes]
+        out = _looked_up(table, codes)
         unseen = codes == NOT_ANALYSED
         if unseen.any():
             row, column = np.nonzero(unseen)
@@ -136,7 +157,7 @@ def heat_painter(scale: list[tuple[int, int, int]], channel: int = 0) -> Paint:
     channels = [np.interp(places, ends, [color[number] for color in scale]).astype(int).tolist() for number in range(3)]
     colors = [(red, green, blue, value) for value, (red, green, blue) in enumerate(zip(*channels, strict=True))]
     table = color_table(dict(enumerate(colors)))
-    return lambda read: table[read[..., channel]]
+    return lambda read: _looked_up(table, read[..., channel])
 
 
 def color_table(colors: dict[int, tuple[int, int, int, int]]) -> Rgba:
@@ -146,6 +167,12 @@ def color_table(colors: dict[int, tuple[int, int, int, int]]) -> Rgba:
         if 0 <= code < 256:
             table[code] = _premultiplied(color)
     return table
+
+
+def _looked_up(table: Rgba, codes: NDArray[np.uint8]) -> Rgba:
+    """`table[codes]` in a quarter of the time."""
+    dense = np.ascontiguousarray(codes)
+    return np.asarray(cv2.merge([cv2.LUT(dense, column) for column in np.ascontiguousarray(table.T)]), dtype=np.uint8)
 
 
 def _premultiplied(color: tuple[int, int, int, int]) -> Rgba:

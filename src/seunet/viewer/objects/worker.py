@@ -8,13 +8,15 @@ answer has "finished".
 from __future__ import annotations
 
 import gzip
-import json
+import os
 import sys
 from array import array
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
+import orjson
 
 from seunet.errors import InputError
 from seunet.storage.sandbox import confine, serve
@@ -77,7 +79,7 @@ class IndexWriter:
         try:
             if not 0 < start < end:
                 raise ValueError
-            properties = json.loads(line[end + len(PROPERTIES) :].rstrip(b",\r\n")[:-1])
+            properties = orjson.loads(line[end + len(PROPERTIES) :].rstrip(b",\r\n")[:-1])
             name = properties["classification"]["name"]
             code = self._code(str(name), properties["classification"].get("color"))
             values = self._row(properties.get("measurements", {}))
@@ -156,10 +158,12 @@ class IndexWriter:
 def main() -> None:
     """Entry point."""
     replies = confine(int(sys.argv[1]))
+    with suppress(AttributeError, OSError):  # Windows has no such thing
+        os.nice(5)  # who looks meanwhile comes first
     writer: list[IndexWriter] = []
 
     def answer(line: bytes) -> dict[str, Any]:
-        request = json.loads(line)
+        request = orjson.loads(line)
         try:
             if "objects" in request:
                 places = Path(request["objects"]), Path(request["into"])
