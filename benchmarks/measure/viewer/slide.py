@@ -83,7 +83,10 @@ class Repeated:
 
 
 def make_result(folder: Path, side_px: int) -> int:
-    """A slide and the files of its result; how many objects there are."""
+    """A slide and the files of its result, unless they are there already; how many objects there are."""
+    if (folder / "out" / "run.json").exists():
+        return int(json.loads((folder / "out" / "run.json").read_text())["results"]["objects"]["nucleus"])
+    folder.mkdir(parents=True, exist_ok=True)
     slide = make_slide(folder / "slide.tif", side_px)
     out = folder / "out"
     tally = write_files(out, Repeated(side_px), FRAME, np.full((64, 64, 3), 220, dtype=np.uint8), split=False)
@@ -151,27 +154,26 @@ def frames_per_second(page: Page, clock: PageClock, zoom: float, per_px: float) 
     }
 
 
-def figures_of(side_px: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        objects = make_result(Path(folder), side_px)
-        size = (Path(folder) / "out" / "objects.geojson").stat().st_size
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=given_browser(), args=["--no-sandbox", "--disable-gpu"])
-            page = browser.new_page(viewport={"width": 1440, "height": 900})
-            clock = PageClock(page)
-            started = time.perf_counter()
-            with server(Path(folder) / "out") as (address, watched):
-                began = time.perf_counter()
-                page.goto(address)
-                page.wait_for_function("() => window.seunet?.panel && window.seunet.pane.settled()", timeout=60_000)
-                seen = time.perf_counter()
-                first_cpu = {"server": round(watched.cpu_seconds(), 2), "page": round(clock.seconds(), 2)}
-                page.wait_for_function("() => window.seunet.pane.columns.length > 0", timeout=600_000)
-                indexed, all_cpu = time.perf_counter(), watched.cpu_seconds()
-                tiles = {layer: tile_seconds(address, side_px, layer) for layer in ("slide", "labels")}
-                density = objects / side_px**2
-                frames = [frames_per_second(page, clock, zoom, density) for zoom in (0.3, 0.5, 1.0, 2.0)]
-            browser.close()
+def figures_of(folder: Path, side_px: int) -> dict[str, Any]:
+    objects = make_result(folder, side_px)
+    size = (folder / "out" / "objects.geojson").stat().st_size
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=given_browser(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        clock = PageClock(page)
+        started = time.perf_counter()
+        with server(folder / "out") as (address, watched):
+            began = time.perf_counter()
+            page.goto(address)
+            page.wait_for_function("() => window.seunet?.panel && window.seunet.pane.settled()", timeout=60_000)
+            seen = time.perf_counter()
+            first_cpu = {"server": round(watched.cpu_seconds(), 2), "page": round(clock.seconds(), 2)}
+            page.wait_for_function("() => window.seunet.pane.columns.length > 0", timeout=600_000)
+            indexed, all_cpu = time.perf_counter(), watched.cpu_seconds()
+            tiles = {layer: tile_seconds(address, side_px, layer) for layer in ("slide", "labels")}
+            density = objects / side_px**2
+            frames = [frames_per_second(page, clock, zoom, density) for zoom in (0.3, 0.5, 1.0, 2.0)]
+        browser.close()
     return {
         "side_px": side_px,
         "objects": objects,
@@ -199,14 +201,18 @@ def given_browser() -> str:
 
 def parser() -> argparse.ArgumentParser:
     made = BENCHMARK.parser(__doc__)
+    made.add_argument("--slides", metavar="FOLDER", help="make them there, keep them and use those that are there")
     made.add_argument("--sides", default=",".join(map(str, SIDES_PX)), metavar="PX,…", help="sides of the slides")
     return made
 
 
 def main() -> None:
     """Measure and write results/benchmarks/viewer.json."""
-    sides = [int(side) for side in re.findall(r"\d+", parser().parse_args().sides)]
-    slides = [figures_of(side) for side in sides]
+    chosen = parser().parse_args()
+    sides = [int(side) for side in re.findall(r"\d+", chosen.sides)]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(chosen.slides or temporary)
+        slides = [figures_of(folder / str(side), side) for side in sides]
     print(write_results(BENCHMARK, {"load_average": round(os.getloadavg()[2], 1), "slides": slides}))
 
 

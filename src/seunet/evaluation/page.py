@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from seunet.look.css import look_css
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,29 +79,14 @@ def _markdown(block: Block, beside: Path) -> str:
             return f"![{caption}]({path.relative_to(beside).as_posix()})\n\n*{caption}*"
 
 
-_STYLE: Final = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1e; }
-h1, h2, h3 { line-height: 1.2; margin-top: 2.2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.25rem 0.55rem; border-bottom: 1px solid #d8d8dc; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-figure { margin: 1.5rem 0; } figure img { max-width: 100%; } figcaption { color: #55555c; font-size: 0.9rem; }
-code { background: #f2f2f5; padding: 0.1em 0.3em; border-radius: 3px; font-size: 0.9em; }
-@media (prefers-color-scheme: dark) {
-  body { background: #161618; color: #e8e8ea; } th, td { border-color: #3a3a3f; } code { background: #2a2a2e; }
-  figcaption { color: #a0a0a8; } figure img { background: #fff; }
-}
-"""
-
-
 def as_html(title: str, blocks: Iterable[Block]) -> str:
-    """One self-contained file: pictures are inside."""
+    """One self-contained file in the look of all our pages: style and pictures are inside."""
     body = "\n".join(_html(block) for block in blocks)
     head = (
-        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+        f"<title>{html.escape(title)}</title><style>\n{look_css()}</style>"
     )
-    return f"<!doctype html>\n<html lang=en><head>{head}<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main class="page">\n{body}\n</main></body></html>\n'
 
 
 def _html(block: Block) -> str:
@@ -111,7 +98,9 @@ def _html(block: Block) -> str:
         case Table(header, rows):
             top = "".join(f"<th>{_inline(cell)}</th>" for cell in header)
             body = "\n".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-            return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+            # A table wider than the window is moved by the arrow keys, once it has the focus.
+            whole = f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table>"
+            return f'<div class="wide" tabindex="0" role="region" aria-label="Table">{whole}</div>'
         case Picture(path, caption, _):
             data = base64.b64encode(path.read_bytes()).decode()
             text = _inline(caption)
