@@ -48,7 +48,7 @@ GO = """async ([zoom]) => {
   const pane = window.seunet.pane, viewport = pane.osd.viewport, width = pane.facts.width;
   viewport.zoomTo(zoom * width / pane.place.clientWidth, null, true);
   viewport.panTo(new OpenSeadragon.Point(0.4, 0.4), true);
-  await new Promise(done => setTimeout(done, 3000));
+  do await new Promise(done => setTimeout(done, 500)); while (!pane.settled());
 }"""
 PAN = """async ([seconds, zoom]) => {
   const viewport = window.seunet.pane.osd.viewport;
@@ -213,7 +213,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(chosen.slides or temporary)
         slides = [figures_of(folder / str(side), side) for side in sides]
-    print(write_results(BENCHMARK, {"load_average": round(os.getloadavg()[2], 1), "slides": slides}))
+    print(write_results(BENCHMARK, {"load_average": round(os.getloadavg()[0], 1), "slides": slides}))
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ def as_html(title: str, blocks: Iterable[Block]) -> str:
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
         f"<title>{html.escape(title)}</title><style>\n{look_css()}</style>"
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main class="page">\n{body}\n</main></body></html>\n'
+    page = f'<body><main class="page">\n{body}\n</main></body>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n{page}</html>\n'
 
 
 def _html(block: Block) -> str:
