@@ -8,7 +8,8 @@ from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.evaluation.confusions import counts, images_of
-    from seunet.evaluation.demo import Shown, agreement
+    from seunet.evaluation.demo import SCALES, Shown, System, agreement, at_scales, counts_table, sample
+    from seunet.evaluation.demo_rival import RivalFacts, pack_rival, unpack_rival
     from seunet.evaluation.equivariance import assert_equivariant, error_matrix, interior, squared_ratio, without_mean
     from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
     from seunet.evaluation.page import Block, Heading, as_html, as_markdown, markdown_table, write_pictures
