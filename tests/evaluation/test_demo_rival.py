@@ -42,9 +42,7 @@ def test_a_network_in_the_package_is_a_second_row_of_picture_table_and_json(
     assert rival is not None
     systems = [System("ours", ours, {"model": "ours"}), rival]
     names = [row[0] for row in counts_table(systems).rows]
-    assert names[4:7] == [
-        f"{what}, dark discs, told nothing" for what in ("objects", "area of objects", "IoU with 1 ×")
-    ]
+    assert names[4:7] == [f"{what}, dark discs" for what in ("objects", "area of objects", "IoU with 1 ×")]
     # The same network told nothing twice: what was packed is what is unpacked.
     assert counts_table(systems).rows[4][1:] == counts_table(systems).rows[1][1:]
     assert ours[2].objects > 10

@@ -133,7 +133,7 @@ def rival_of(ours: Sequence[Shown], out: Path) -> System | None:
         for size, one in zip(SCALES, ours, strict=True)
     ]
     made_by = facts.model_dump(include={"command", "commit", "config"})
-    return System(f"{facts.name}, told nothing", shown, made_by, estimates=False)
+    return System(facts.name, shown, made_by, estimates=False)
 
 
 def _shown(pixels: RgbArray, scale: float, true_mpp: float, folder: Path) -> Shown:
@@ -229,8 +229,9 @@ def figure(systems: Sequence[System]) -> Figure:
         for row, system in enumerate(systems, start=1):
             _outlined(axes[row, column], system.shown[column], 1.4, DETAIL)
             if row > 1:
-                told = f"{system.name}: {system.shown[column].objects} objects"
-                axes[row, column].set_xlabel(told, color=QUIET, fontsize=10)
+                axes[row, column].set_xlabel(f"{system.shown[column].objects} objects", color=QUIET, fontsize=10)
+            if len(systems) > 1 and column == 0:
+                axes[row, column].set_ylabel(system.name, fontweight="bold")
     return drawn
 
 
