@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -138,6 +143,20 @@ def test_the_command_serves_says_the_next_port_and_that_no_browser_opened(
     assert f"note: port {port} is in use; " in ran.err
     assert ran.out.startswith("http://127.0.0.1:")
     assert "no browser could be opened; open the address above in one on this machine" in ran.out
+
+
+def test_ctrl_c_is_how_it_ends(made: Made) -> None:
+    command = [sys.executable, "-m", "seunet", "view", str(made.out), "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = urlsplit(process.stdout.readline().strip())
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection.request("GET", f"{address.path}api/shown")
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "ended\n")
 
 
 def _interrupt() -> None:

@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from seunet.cli.stopping import Interrupted
+
 INPUTS = typer.Argument(..., metavar="OUT|FILE...", help="Folders of results, images, slides, or folders of them.")
 PORT = typer.Option(8420, "--port", metavar="N", help="Port on this machine; the next free one if it is in use.")
 BROWSER = typer.Option(True, "--browser/--no-browser", help="Open a browser, or only print the address.")
@@ -28,5 +30,5 @@ def view(inputs: list[str] = INPUTS, port: int = PORT, browser: bool = BROWSER) 
             print(f"note: port {port} is in use; {taken} is taken instead", file=sys.stderr)
         try:
             serve_viewer(found.shown, listening, lambda line: print(line, flush=True), browser)
-        except KeyboardInterrupt:
+        except (Interrupted, KeyboardInterrupt):
             print("ended", file=sys.stderr)
