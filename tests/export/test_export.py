@@ -156,7 +156,7 @@ def test_a_library_that_is_not_there_is_named_with_its_remedy(
     model: ScaleUNet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.save_pretrained(tmp_path / "mine")
-    monkeypatch.setattr("seunet.export.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("seunet.extras.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"onnx is not installed; get it by: pip install onnx"):
         write_export(choose(tmp_path / "mine"), tmp_path / "out", "onnx")
     assert not (tmp_path / "out").exists()

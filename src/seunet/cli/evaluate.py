@@ -106,8 +106,9 @@ def evaluate(
     from seunet.device import usable_device
     from seunet.evaluation.run import EvaluationSettings
     from seunet.evaluation.test_scales import TEST_SCALES, parsed_scales
-    from seunet.models.files import load, model_folder
+    from seunet.models.files import load
     from seunet.models.heads_to_use import known_fusions
+    from seunet.models.places import model_folder
     from seunet.scale.files import load_estimator
 
     if agreement:

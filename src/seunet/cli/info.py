@@ -10,7 +10,9 @@ import typer
 
 from seunet.errors import InputError
 
-TARGET = typer.Argument(..., metavar="FILE|MODEL", help="An image, a slide, a model folder or the name of a model.")
+TARGET = typer.Argument(
+    ..., metavar="FILE|MODEL", help="An image, a slide, a model folder, the name of a model, or hf-hub:owner/name."
+)
 FULL = typer.Option(False, "--full", help="Of a model: every σ and the whole card.")
 AS_JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -28,12 +30,12 @@ def info(target: str = TARGET, full: bool = FULL, as_json: bool = AS_JSON) -> No
 
 
 def _model(target: str) -> dict[str, Any]:
-    from seunet.models.describe import describe_architecture, describe_model_folder
-    from seunet.models.files import model_folder
+    from seunet.hub.repository import is_on_hub
+    from seunet.models.describe import describe_architecture, describe_model
     from seunet.models.registry import list_models
 
-    if Path(target).is_dir() or target in list_models(pretrained=True):
-        return describe_model_folder(model_folder(target))
+    if is_on_hub(target) or Path(target).is_dir() or target in list_models(pretrained=True):
+        return describe_model(target)
     if target in list_models():
         return describe_architecture(target)
     known = ", ".join([*list_models(pretrained=True), *list_models()])

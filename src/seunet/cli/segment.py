@@ -34,7 +34,13 @@ OUT = typer.Option(
     metavar="OUT",
     help="Folder for the results; each input gets a folder of its own in it.",
 )
-MODEL = typer.Option("nuclei", "-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")
+MODEL = typer.Option(
+    "nuclei",
+    "-m",
+    "--model",
+    metavar="MODEL",
+    help="A model of the package, a model folder, or hf-hub:owner/name.",
+)
 MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all inputs; replaces what the files state.")
 MAGNIFICATION = typer.Option(None, "--magnification", metavar="X", help="Same as --mpp 10/X; --mpp is more exact.")
 SCALE = typer.Option(
@@ -108,12 +114,14 @@ def segment(
     """
     dask = _cluster(dask, workers)
     from seunet.device import usable_device
+    from seunet.models.places import pinned_name
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
     from seunet.segmentation.tiled.tile_predictor import shared_model
 
     keep_freed_memory()
     _use_threads(threads)
+    model = pinned_name(model)  # so that all inputs, here and on a cluster, are segmented by one commit
     choices = _choices(
         model=model,
         mpp=_mpp(mpp, magnification),
@@ -135,7 +143,10 @@ def segment(
     )
     check_out(out)
     found = find_inputs(inputs, recursive)
-    card = shared_model(model).model.card  # a missing model is reported once, not per input
+    used = shared_model(model).model  # a missing model is reported once, not per input
+    card = used.card
+    if used.source is not None:
+        print(f"note: model {used.source}", file=sys.stderr)
     if card is not None and card.licence:
         print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
     for warning in found.warnings:

@@ -11,8 +11,8 @@ import yaml
 
 from seunet.errors import InputError
 from seunet.export.choice import CITATION, Chosen
-from seunet.export.extras import needed
 from seunet.export.write import checked, script_of
+from seunet.extras import needed
 from seunet.storage.files import sha256
 
 TEST_PX: Final = (96, 128)

@@ -13,16 +13,6 @@ from seunet.models.heads_to_use import AUTO, fusion_of
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 
-LICENCES: Final = {
-    "CC BY-NC-SA 4.0": "CC-BY-NC-SA-4.0",
-    "CC BY-SA 4.0": "CC-BY-SA-4.0",
-    "CC BY-NC 4.0": "CC-BY-NC-4.0",
-    "CC BY 4.0": "CC-BY-4.0",
-    "CC0 1.0": "CC0-1.0",
-    "MIT": "MIT",
-}
-"""How a card's licence begins, and its name by SPDX."""
-
 CITATION: Final = {
     "text": "Yang, Dasmahapatra, Mahmoodi: Scale-Equivariant UNet for Histopathology Image Segmentation",
     "url": "https://arxiv.org/abs/2304.04595",
@@ -62,9 +52,8 @@ class Chosen:
     @property
     def licence(self) -> dict[str, str]:
         """The entry of a description by bioimage.io; none where the card's licence has no such name."""
-        stated = "" if self.model.card is None else self.model.card.licence
-        found = [spdx for start, spdx in LICENCES.items() if stated.startswith(start)]
-        return {"license": found[0]} if found else {}
+        spdx = None if self.model.card is None else self.model.card.spdx
+        return {} if spdx is None else {"license": spdx}
 
     def facts(self) -> dict[str, Any]:
         """What whoever finds the files should know."""
@@ -73,6 +62,7 @@ class Chosen:
             "model": self.name,
             "architecture": self.model.name,
             "weights_sha256": weights_sha256(self.model),
+            **({} if self.model.source is None else {"source": self.model.source}),
             "sigma_factor": self.model.factor if isinstance(self.model, SEUNet) else 1.0,
             "heads": [head + 1 for head in self.heads],
             "fusion": self.fusion if len(self.heads) > 1 else None,

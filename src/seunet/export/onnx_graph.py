@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from seunet.errors import InputError
-from seunet.export.extras import needed
 from seunet.export.portable import (
     DenseThenRelu,
     FilteredThenMixed,
@@ -21,6 +20,7 @@ from seunet.export.portable import (
     PortableHead,
     PortableNetwork,
 )
+from seunet.extras import needed
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import unknown_name
-from seunet.export.extras import needed
 from seunet.export.onnx_graph import IMAGES, LOGITS, onnx_model
 from seunet.export.portable import portable_network
+from seunet.extras import needed
 from seunet.models.unet_skeleton import ScaleUNet
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 import seunet
 from seunet.errors import InputError, StorageError, unknown_name
 from seunet.export.choice import Chosen
-from seunet.export.extras import needed
 from seunet.export.onnx_graph import OPSET, PROBABILITIES, onnx_model
 from seunet.export.runtimes import BLOCK, by_onnx, by_openvino
+from seunet.extras import needed
 from seunet.maths.fusion import fuse
 from seunet.storage.output_folder import names_in, something_else
 

@@ -7,8 +7,9 @@ from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
     from seunet.models.card import HeadCalibration, ModelCard
-    from seunet.models.files import load, model_folder, save, weights_sha256
+    from seunet.models.files import load, save, weights_sha256
     from seunet.models.heads_to_use import AUTO, NO_RANGE, fusion_of, known_fusions
+    from seunet.models.places import model_folder
     from seunet.models.registry import PlainConv2d, create_model, list_models, model_config
     from seunet.models.seunet import SEUNet
     from seunet.models.unet_skeleton import ScaleUNet

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from seunet.limits import MPP_RANGE
 
 Color = tuple[int, int, int]
+
+LICENCES: Final = {
+    "CC BY-NC-SA 4.0": "CC-BY-NC-SA-4.0",
+    "CC BY-SA 4.0": "CC-BY-SA-4.0",
+    "CC BY-NC 4.0": "CC-BY-NC-4.0",
+    "CC BY 4.0": "CC-BY-4.0",
+    "CC0 1.0": "CC0-1.0",
+    "Apache 2.0": "Apache-2.0",
+    "MIT": "MIT",
+}
+"""How a card's licence begins, and its name by SPDX."""
 
 
 class HeadCalibration(BaseModel):
@@ -67,6 +78,11 @@ class ModelCard(BaseModel):
     trained_on: str = ""
     licence: str = ""
     """Of the data: what it allows to be done with the weights."""
+
+    @property
+    def spdx(self) -> str | None:
+        """The licence by its name of SPDX, where it has one."""
+        return next((name for start, name in LICENCES.items() if self.licence.startswith(start)), None)
 
     @property
     def told_names(self) -> tuple[str, ...]:

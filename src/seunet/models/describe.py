@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import Any, Final
 
 from seunet.limits import MAX_CONFIG_BYTES
 from seunet.models.files import load, weights_sha256
+from seunet.models.places import CARD_NAME, model_folder
 from seunet.models.registry import create_model
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.storage.files import read_limited
 
-CARD_NAME = "README.md"
 SCREEN_COLUMNS: Final = 100
 SHORT_CARD: Final = ("trained_on", "mpp", "class_names", "instances", "matched_head", "blind_fusion")
 """What of a card stands on one screen, after its licence."""
 
 
-def describe_model_folder(folder: Path) -> dict[str, Any]:
-    """The model that `save_pretrained` wrote, checked in full, and the text of its card if there is one."""
-    model = load(folder)
-    path = folder / CARD_NAME
+def describe_model(name_or_folder: str) -> dict[str, Any]:
+    """A model of the package, in a folder or on the hub, checked in full, and the text of its card if there is one."""
+    model = load(name_or_folder)
+    path = model_folder(model.source or name_or_folder) / CARD_NAME
     text = read_limited(path, MAX_CONFIG_BYTES).decode(errors="replace") if path.is_file() else None
-    return {"name": folder.name, **_facts(model), "weights_sha256": weights_sha256(model), "readme": text}
+    name = model.source or path.parent.name
+    return {"name": name, **_facts(model), "weights_sha256": weights_sha256(model), "readme": text}
 
 
 def describe_architecture(name: str) -> dict[str, Any]:

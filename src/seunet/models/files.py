@@ -12,7 +12,7 @@ import os
 import warnings
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import ValidationError
@@ -20,24 +20,20 @@ from safetensors.torch import save as tensor_bytes
 
 from seunet.device import usable_device
 from seunet.errors import InputError, ModelFileError
+from seunet.hub.repository import is_on_hub
 from seunet.limits import MAX_PARAMETERS
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
+from seunet.models.places import CONFIG_NAME, FORMAT, VERSION, WEIGHTS_NAME, Place, model_place, read_config
 from seunet.models.registry import build_model, model_config
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.pretrained import BUILT_IN, built_in_models
 from seunet.scale.files import has_estimator, load_estimator, save_estimator
 from seunet.settings import first_fault
 from seunet.storage.atomic import write_bytes, write_text
 from seunet.storage.files import sha256
 from seunet.storage.output_folder import something_else
-from seunet.storage.tensors import Expected, read_config_bytes, read_tensors
-
-FORMAT: Final = "seunet-model"
-VERSION: Final = 1
-CONFIG_NAME: Final = "config.json"
-WEIGHTS_NAME: Final = "model.safetensors"
+from seunet.storage.tensors import Expected, read_tensors
 
 
 def save(model: ScaleUNet, folder: str | os.PathLike[str]) -> None:
@@ -66,7 +62,7 @@ def check_no_other(model: ScaleUNet, folder: Path) -> None:
     if not path.exists():
         return
     try:
-        config = _read_config(path)
+        config = read_config(path)
     except ModelFileError:
         raise something_else(folder, CONFIG_NAME, "choose another folder or pass overwrite=True") from None
     promised = config.get("weights")
@@ -86,19 +82,6 @@ def _weights(model: ScaleUNet) -> bytes:
     return tensor_bytes({name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()})
 
 
-def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
-    """The folder of a model; a folder of the user's goes before a model of the package with that name."""
-    place = Path(name_or_folder)
-    if place.is_dir():
-        return place
-    if place.name == os.fspath(name_or_folder) and (BUILT_IN / place / CONFIG_NAME).is_file():
-        return BUILT_IN / place
-    shipped = ", ".join(built_in_models())
-    raise ModelFileError(
-        f"{place}: no such model folder; give one that `save_pretrained` wrote, or a model of the package ({shipped})"
-    )
-
-
 def load(
     name_or_folder: str | os.PathLike[str], *, device: str | torch.device | None = None, classes: int | None = None
 ) -> ScaleUNet:
@@ -108,11 +91,12 @@ def load(
     the network is built.
 
     Args:
-        name_or_folder: a model of the package (`list_models(pretrained=True)`) or what `save_pretrained` wrote.
+        name_or_folder: a model of the package (`list_models(pretrained=True)`), what `save_pretrained` wrote, or a
+            repository on the Hugging Face Hub (`hf-hub:owner/name` or `hf-hub:owner/name@revision`).
         device: where to keep it, as of `torch`; the CPU if None.
         classes: another number of classes than it has gets a fresh head, to be trained, and a warning that says so.
     """
-    model = _load(name_or_folder)
+    model = _load(model_place(name_or_folder))
     if classes is not None and classes != model.classes:
         before = model.classes
         model.reset_classifier(classes)
@@ -133,10 +117,9 @@ def _usable(device: str | torch.device) -> torch.device:
     return found
 
 
-def _load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
-    place = model_folder(name_or_folder)
-    path = place / CONFIG_NAME
-    config = _read_config(path)
+def _load(place: Place) -> ScaleUNet:
+    path = place.folder / CONFIG_NAME
+    config = read_config(path)
     name, options = _field(path, config, "model", str), _field(path, config, "options", dict)
     promised, factor = _field(path, config, "weights", dict), _field(path, config, "factor", (int, float))
     try:
@@ -145,13 +128,13 @@ def _load(name_or_folder: str | os.PathLike[str]) -> ScaleUNet:
         raise ModelFileError(f"{path}: {error}") from None
     card = _card(path, config, checked)
     expected = _expected_tensors(path, name, checked)
-    tensors = read_tensors(place / WEIGHTS_NAME, promised, expected)
+    tensors = read_tensors(place.folder / WEIGHTS_NAME, promised, expected)
     model = build_model(name, checked)
     model.load_state_dict(tensors)
     if isinstance(model, SEUNet) and factor != 1:
         model = model.at_scale(factor)
-    model.card = card
-    model.scale_estimator = load_estimator(place) if has_estimator(place) else None
+    model.card, model.source = card, place.source
+    model.scale_estimator = load_estimator(place.folder) if has_estimator(place.folder) else None
     return model.eval()
 
 
@@ -163,30 +146,21 @@ class TrainedModel(NamedTuple):
 
 
 def load_shared(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
-    """As `load`, but once per process for as long as the files stay as they are."""
-    place = model_folder(name_or_folder)
-    files = (path for kind in ("json", "safetensors") for path in place.glob(f"*.{kind}") if path.is_file())
+    """As `load`, but once per process for as long as the files stay as they are; the hub is asked once per process."""
+    place = _place_on_hub(os.fspath(name_or_folder)) if is_on_hub(name_or_folder) else model_place(name_or_folder)
+    folder = place.folder.absolute()
+    files = (path for kind in ("json", "safetensors") for path in folder.glob(f"*.{kind}") if path.is_file())
     states = sorted((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
-    return _shared(place.absolute(), tuple(states))
+    return _shared(Place(folder, place.source), tuple(states))
+
+
+_place_on_hub = lru_cache(maxsize=16)(model_place)
 
 
 @lru_cache(maxsize=2)
-def _shared(place: Path, _states: tuple[tuple[str, int, int], ...]) -> TrainedModel:
+def _shared(place: Place, _states: tuple[tuple[str, int, int], ...]) -> TrainedModel:
     model = _load(place)
     return TrainedModel(model, weights_sha256(model))
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    text = read_config_bytes(path)
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ModelFileError(f"{path}: not JSON; fetch the model again") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ModelFileError(f'{path}: not a seunet model (no "format": "{FORMAT}")')
-    if config.get("version") != VERSION:
-        raise ModelFileError(f"{path}: format version {config.get('version')!r}; this release reads {VERSION}")
-    return config
 
 
 def _card(path: Path, config: dict[str, Any], checked: ModelConfig) -> ModelCard | None:

@@ -72,6 +72,8 @@ class ScaleUNet(nn.Module):
     """What is known of the weights; None for fresh ones."""
     scale_estimator: ScaleEstimator | None = None
     """What tells the scale of an image from its pixels, where the files of the model have one."""
+    source: str | None = None
+    """Where on the hub it was loaded from, with the commit: `hf-hub:owner/name@commit`."""
     eta: nn.Parameter | None
     factor = 1.0
     """By how much the σ, where there are any, are larger than those the weights were trained with."""
@@ -167,6 +169,29 @@ class ScaleUNet(nn.Module):
         if not overwrite:
             check_no_other(self, Path(folder))
         save(self, folder)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        readme: str | None = None,
+        message: str = "A model of seunet",
+        private: bool = False,
+        token: str | None = None,
+    ) -> str:
+        """Push what `save_pretrained` writes, and a page, to `owner/name` on the Hugging Face Hub.
+
+        Returns `hf-hub:owner/name@commit`, which `seunet.load` takes.  Needs the extra `seunet[hub]`.
+
+        Args:
+            readme: the text of README.md, the page of the repository.  By default one is made from the card where
+                there is none yet; a page that is there is left as it is.
+            private: whether a repository that is made for it is private.
+            token: of one who may write there; by default that of `hf auth login` or HF_TOKEN.
+        """
+        from seunet.models.to_hub import push_model
+
+        return push_model(self, repository, readme=readme, message=message, private=private, token=token)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | os.PathLike[str], **options: Any) -> Self:

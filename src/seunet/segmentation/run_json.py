@@ -78,6 +78,8 @@ def document_of(
         notes.append(f"{tally.cut} objects were too large and are cut into parts")
     return {
         **identity,
+        # Apart from the identity: the same weights from elsewhere give the same result.
+        **({} if model.source is None else {"model_source": model.source}),
         "results": {
             "objects": {name: int(tally.objects[code]) for code, name in enumerate(frame.class_names)},
             "pixels": {name: int(tally.pixels[code]) for code, name in enumerate(frame.class_names)},

@@ -16,7 +16,8 @@ from seunet.evaluation.fitting.scale_fit import LeftOut, check_groups, error_sco
 from seunet.evaluation.fitting.scale_samples import observed
 from seunet.images import pillow_codec as raster
 from seunet.models.card import ModelCard
-from seunet.models.files import load, model_folder
+from seunet.models.files import load
+from seunet.models.places import model_folder
 from seunet.pretrained import BUILT_IN
 from seunet.progress import Progress
 from seunet.scale.estimator import ScaleEstimator
