@@ -35,6 +35,7 @@ bench: $(STAMP)
 
 bench-data: $(STAMP)
 	$(BIN)/python -m benchmarks.measure.data
+	$(BIN)/python -m benchmarks.measure.data.stain prepared/monuseg
 	$(BIN)/python -m benchmarks.docs
 
 bench-training: $(STAMP)

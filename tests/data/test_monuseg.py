@@ -187,10 +187,11 @@ def test_validation_takes_whole_patients_from_training_only(source: Path, tmp_pa
     assert tree_bytes(tmp_path / "a") == tree_bytes(tmp_path / "b")
 
 
-def test_stain_normalisation_changes_pixels_and_is_recorded(source: Path, tmp_path: Path) -> None:
-    assert seunet("data", "prepare", "monuseg", source, tmp_path / "a", "--stain", "vahadane").code == 0
+@pytest.mark.parametrize("method", ["vahadane", "vahadane-tuned"])
+def test_stain_normalisation_changes_pixels_and_is_recorded(source: Path, tmp_path: Path, method: str) -> None:
+    assert seunet("data", "prepare", "monuseg", source, tmp_path / "a", "--stain", method).code == 0
     entry = read_manifest(tmp_path / "a").images[0]
-    assert any(sentence.startswith("stain normalised (vahadane)") for sentence in entry.decisions)
+    assert any(sentence.startswith(f"stain normalised ({method})") for sentence in entry.decisions)
     original = np.asarray(Image.open(next(source.rglob(f"{entry.name}.tif"))))
     assert (np.asarray(Image.open(tmp_path / "a" / entry.image.path)) != original).any()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seunet.data import TARGET, VahadaneTransform, normalise_stain
+from seunet.data import STAIN_METHODS, VahadaneTransform, normalise_stain
 from seunet.errors import InputError
 from seunet.maths.stain import NoStains, Stains, apply_stains, concentrations, fit_stains, tissue
 from support.stained import (
@@ -125,9 +125,39 @@ def test_a_transform_with_a_given_source_treats_every_tile_alike() -> None:
     assert own.report == "stain normalised (vahadane)"
 
 
-def test_the_target_is_two_unit_vectors() -> None:
-    assert np.allclose(np.linalg.norm(TARGET.matrix, axis=1), 1, atol=1e-3)
-    assert TARGET.matrix[0, 0] > TARGET.matrix[1, 0]
+@pytest.mark.parametrize("method", STAIN_METHODS)
+def test_a_target_is_two_unit_vectors(method: str) -> None:
+    target = STAIN_METHODS[method].target
+    assert np.allclose(np.linalg.norm(target.matrix, axis=1), 1, atol=1e-3)
+    assert target.matrix[0, 0] > target.matrix[1, 0]
+
+
+def test_the_tuned_method_finds_stains_closer_to_the_known_ones_and_names_itself() -> None:
+    image, known = stained_image("macenko", 300, 0)
+    fits = [fit_stains(image, STAIN_METHODS[name].penalty) for name in ("vahadane", "vahadane-tuned")]
+    errors = [[angle_degrees(fit.matrix[k], known[k]) for k in (0, 1)] for fit in fits if isinstance(fit, Stains)]
+    assert max(errors[1]) < min(errors[0])
+    out, sentence = normalise_stain(image, method="vahadane-tuned")
+    assert sentence == "stain normalised (vahadane-tuned)"
+    assert (VahadaneTransform(method="vahadane-tuned")(image) == out).all()
+    assert (out != normalise_stain(image)[0]).any()
+
+
+def test_an_image_stained_like_the_target_stays_as_it_is() -> None:
+    """Each method has a target found by its own λ."""
+    for name, (penalty, target) in STAIN_METHODS.items():
+        image, _ = stained_image("macenko", 300, 0)
+        fitted = fit_stains(image, penalty)
+        assert isinstance(fitted, Stains)
+        once = normalise_stain(image, method=name)[0]
+        twice = normalise_stain(once, method=name)[0]
+        assert np.abs(once.astype(int) - twice).mean() < 2
+        assert target.strength.min() > 1
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown stain method 'vahadan'; did you mean 'vahadane'"):
+        normalise_stain(np.zeros((4, 4, 3), dtype=np.uint8), method="vahadan")
 
 
 def test_what_is_not_an_rgb_image_is_refused() -> None:

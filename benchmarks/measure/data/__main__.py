@@ -1,9 +1,9 @@
-"""Figures of the data room on real data and on images with known stains: `make bench-data`.
+"""Figures of the data room on real data: `make bench-data`.
 
-    python -m benchmarks.measure.data [monuseg] [bcss] [stain] [loader]
+    python -m benchmarks.measure.data [monuseg] [bcss] [loader]
 
 Real data is looked for in $SEUNET_DATA or ../shared/data; without it those figures are left out.  One thread
-for what is claimed for one core.  `spams` is compared with where it is installed; nothing here needs it.
+for what is claimed for one core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from PIL import Image
 
 from benchmarks.declare import REAL, Benchmark
 from benchmarks.measure.data.rules import rule_figures
-from benchmarks.measure.data.stain import stain_figures
 from benchmarks.record import write_results
 from seunet.data import Manifest, verify
 from seunet.data.formats import plan_bcss, plan_monuseg
@@ -43,7 +42,7 @@ BENCHMARK = Benchmark(
 )
 
 
-PARTS = ("monuseg", "bcss", "stain", "loader")
+PARTS = ("monuseg", "bcss", "loader")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,8 +63,6 @@ def main() -> None:
             figures["monuseg"] = monuseg_figures(data, scratch)
             if "bcss" in wanted:
                 figures["bcss"] = bcss_figures(scratch)
-        if "stain" in wanted:
-            figures["stain"] = stain_figures(scratch / "monuseg" if data is not None else None)
         if "loader" in wanted and data is not None:
             from benchmarks.measure.data.loader import loader_figures
 

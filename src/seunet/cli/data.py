@@ -41,7 +41,9 @@ VALIDATION = typer.Option(
 )
 SEED = typer.Option(0, "--seed", help="Seed for drawing patients.")
 MPP = typer.Option(None, "--mpp", metavar="µm", help="µm per pixel of all images; replaces what the files state.")
-STAIN = typer.Option(None, "--stain", metavar="vahadane", help="Normalise stains to the built-in target.")
+STAIN = typer.Option(
+    None, "--stain", metavar="vahadane|vahadane-tuned", help="Normalise stains to the built-in target."
+)
 CLIP = typer.Option(False, "--clip", help="Clip outlines that reach more than 4 px beyond the image.")
 MIN_ANNOTATED = typer.Option(
     0.5, "--min-annotated", metavar="SHARE", help="Leave out windows with a smaller annotated fraction."

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         with_optics,
     )
     from seunet.data.rim import rim_of, with_rim
-    from seunet.data.stain import TARGET, VahadaneTransform, normalise_stain
+    from seunet.data.stain import STAIN_METHODS, TARGET, VahadaneTransform, normalise_stain
     from seunet.data.stain_mixing import Mixing, draw_mixing, restained
     from seunet.data.verification import verify
     from seunet.data.windows import EpochSampler, Window, WindowDataset

@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import InputError
-from seunet.maths.stain import NoStains, Stains, apply_stains, fit_stains
+from seunet.errors import InputError, unknown_name
+from seunet.maths.stain import LAMBDA_FIT, LAMBDA_TUNED, NoStains, Stains, apply_stains, fit_stains
 
-TARGET = Stains(
+
+class StainMethod(NamedTuple):
+    """How stains are found, and which ones images get."""
+
+    penalty: float
+    """λ of the fit."""
+    target: Stains
+    """The median of the fits, by that λ, to the 30 MoNuSeg training images (benchmarks.measure.data.stain)."""
+
+
+TARGET: Final = Stains(
     matrix=np.array([[0.5155, 0.7529, 0.4092], [0.2671, 0.8152, 0.5139]]),
     strength=np.array([2.85, 1.538]),
 )
-"""The median of the fits to the 30 MoNuSeg training images (`make bench-data` computes it again)."""
+
+TUNED_TARGET: Final = Stains(
+    matrix=np.array([[0.5484, 0.7387, 0.3918], [0.2170, 0.8194, 0.5305]]),
+    strength=np.array([2.684, 1.44]),
+)
+
+STAIN_METHODS: Final = {
+    "vahadane": StainMethod(LAMBDA_FIT, TARGET),
+    "vahadane-tuned": StainMethod(LAMBDA_TUNED, TUNED_TARGET),
+}
 
 
-def normalise_stain(rgb: NDArray[np.uint8], target: Stains = TARGET) -> tuple[NDArray[np.uint8], str]:
-    """`rgb` [height, width, 3] as if stained like `target`, and a sentence on what was done.
+def stain_method(name: str) -> StainMethod:
+    """The method of that name."""
+    if name not in STAIN_METHODS:
+        raise unknown_name("stain method", name, STAIN_METHODS)
+    return STAIN_METHODS[name]
+
+
+def normalise_stain(
+    rgb: NDArray[np.uint8], target: Stains | None = None, *, method: str = "vahadane"
+) -> tuple[NDArray[np.uint8], str]:
+    """`rgb` [height, width, 3] as if stained like `target`, by default that of the method; what was done, in a sentence.
 
     An image in which two stains cannot be distinguished comes back unchanged, and the sentence says why.
     """
+    chosen = stain_method(method)
     if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.dtype != np.uint8:
         raise InputError(f"`rgb` (={rgb.dtype} {list(rgb.shape)}) must be uint8 [height, width, 3]")
-    fitted = fit_stains(rgb)
+    fitted = fit_stains(rgb, chosen.penalty)
     if isinstance(fitted, NoStains):
         return rgb, f"stain not normalised ({fitted.reason})"
-    return apply_stains(rgb, fitted, target), "stain normalised (vahadane)"
+    return apply_stains(rgb, fitted, target or chosen.target), f"stain normalised ({method})"
 
 
 class VahadaneTransform:
@@ -34,13 +65,13 @@ class VahadaneTransform:
     With `source` (stains fitted once to a whole slide) every tile is treated alike, whatever it shows.
     """
 
-    def __init__(self, source: Stains | None = None, target: Stains = TARGET) -> None:
-        self.source, self.target = source, target
+    def __init__(self, source: Stains | None = None, target: Stains | None = None, *, method: str = "vahadane") -> None:
+        self.source, self.target, self.method = source, target or stain_method(method).target, method
         self.report = ""
 
     def __call__(self, rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if self.source is None:
-            out, self.report = normalise_stain(rgb, self.target)
+            out, self.report = normalise_stain(rgb, self.target, method=self.method)
             return out
-        self.report = "stain normalised (vahadane, given source)"
+        self.report = f"stain normalised ({self.method}, given source)"
         return apply_stains(rgb, self.source, self.target)

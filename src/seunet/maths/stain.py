@@ -21,6 +21,9 @@ Float64Array = NDArray[np.float64]
 Uint8Array = NDArray[np.uint8]
 
 LAMBDA_FIT = 0.1
+"""As published."""
+LAMBDA_TUNED = 0.02
+"""Draws the two vectors together less (docs/results/data.md)."""
 LAMBDA_APPLY = 0.01
 LUMINOSITY = 0.8
 """Tissue is what is darker than this, as CIE L* / 100."""
@@ -106,7 +109,7 @@ def concentrations(density: NDArray[np.floating], matrix: Float64Array, penalty:
 def fit_stains(rgb: Uint8Array, penalty: float = LAMBDA_FIT) -> Stains | NoStains:
     """The two stains of rgb [height, width, 3], from a subsample of its tissue; no randomness.
 
-    `penalty` is λ.  The published 0.1 draws the two vectors together by 1–4°; 0.02 by about 1°.
+    `penalty` is λ, which draws the two vectors together.
     """
     pixels = rgb.reshape(-1, 3)
     pixels = pixels[:: max(len(pixels) // CANDIDATES, 1)]

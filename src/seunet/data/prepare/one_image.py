@@ -71,10 +71,10 @@ def prepare_image(job: Job) -> dict[str, Any]:
     rgb, decisions = raster.decode_rgb(image_bytes, image_path.name)
     labels = _read_labels(job, annotation_bytes, annotation_path.name, rgb.shape[0], rgb.shape[1])
     decisions = decisions + labels.decisions
-    if job["stain"] == "vahadane":
+    if job["stain"] is not None:
         from seunet.data.stain import normalise_stain
 
-        rgb, sentence = normalise_stain(rgb)
+        rgb, sentence = normalise_stain(rgb, method=job["stain"])
         decisions.append(sentence)
     height, width = labels.mask.shape
     kept, left_out = annotated_windows(labels.mask, job["window_px"], job["stride_px"], job["min_annotated"])

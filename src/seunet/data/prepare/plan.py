@@ -13,7 +13,8 @@ from seunet.data.prepare.one_image import IGNORE_CODE, Job
 from seunet.errors import InputError, SeunetError, unknown_name
 from seunet.images.resolution import check_mpp
 
-STAINS = ("vahadane",)
+STAINS = ("vahadane", "vahadane-tuned")
+"""`seunet.data.stain.STAIN_METHODS`, whose module is loaded in the workers only."""
 
 
 @dataclass(frozen=True)
