@@ -74,8 +74,8 @@ def _stain(got: dict[str, Any]) -> str:
         f"{spams['degrees_apart'][0]}° and {spams['degrees_apart'][1]}° from ours."
     )
     return (
-        "**Stains.** Angles between the vectors found and the known ones, haematoxylin / eosin, worst image (median). Real tissue "
-        "is rendered from its own separation with other stains:\n\n"
+        "**Stains.** Angles between the vectors found and the known ones, haematoxylin / eosin, worst image (median). "
+        "Real tissue is rendered from its own separation with other stains:\n\n"
         + markdown_table(header, rows)
         + "\n\nThe last kind cannot be solved: where no pixel has one stain alone, the sparsest mixture is "
         "another one. A plain "

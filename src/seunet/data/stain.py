@@ -46,7 +46,7 @@ def stain_method(name: str) -> StainMethod:
 def normalise_stain(
     rgb: NDArray[np.uint8], target: Stains | None = None, *, method: str = "vahadane"
 ) -> tuple[NDArray[np.uint8], str]:
-    """`rgb` [height, width, 3] as if stained like `target`, by default that of the method; what was done, in a sentence.
+    """`rgb` [height, width, 3] as if stained like `target`, or as the method has it, and a sentence on what was done.
 
     An image in which two stains cannot be distinguished comes back unchanged, and the sentence says why.
     """
