@@ -109,7 +109,7 @@ def test_a_duration_is_told_in_the_units_it_is_thought_in() -> None:
         (
             ("nowhere", "set"),
             "nowhere: no such model folder; give one that `save_pretrained` wrote, or a model of the package "
-            "(nuclei, nuclei-2)",
+            "(nuclei, nuclei-2), or hf-hub:owner/name",
         ),
         (("model", "nowhere"), "nowhere: no such folder; make it with `seunet data prepare`"),
         (

@@ -42,7 +42,7 @@ class Fetched(NamedTuple):
     repository: Repository
 
 
-def fetch(repository: Repository, wanted: Wanted) -> Fetched:
+def fetch_files(repository: Repository, wanted: Wanted) -> Fetched:
     """The wanted files at the repository's revision, from the cache where they are the same.
 
     A commit that is in the cache is taken from there unasked.  A branch or a tag is looked up; where the hub does not

@@ -9,7 +9,7 @@ from seunet.hub.client import api, listing, one_line, refuse_code
 from seunet.hub.repository import Repository
 
 
-def push(
+def push_files(
     repository: Repository,
     files: Mapping[str, bytes],
     *,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from seunet.errors import ModelFileError
-from seunet.hub.fetch import Wanted, fetch
+from seunet.hub.fetch import Wanted, fetch_files
 from seunet.hub.repository import PREFIX, is_on_hub, parsed
 from seunet.limits import MAX_MODEL_BYTES
 from seunet.pretrained import BUILT_IN, built_in_models
@@ -36,7 +36,7 @@ def model_place(name_or_folder: str | os.PathLike[str]) -> Place:
     if is_on_hub(name_or_folder):
         optional = (*ESTIMATOR_NAMES, CARD_NAME)
         wanted = Wanted(CONFIG_NAME, optional, WEIGHTS_NAME, check=read_config, limit_bytes=MAX_MODEL_BYTES)
-        fetched = fetch(parsed(name_or_folder), wanted)
+        fetched = fetch_files(parsed(name_or_folder), wanted)
         return Place(fetched.folder, str(fetched.repository))
     place = Path(name_or_folder)
     if place.is_dir():

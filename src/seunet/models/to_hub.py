@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from seunet.hub.push import push
+from seunet.hub.push import push_files
 from seunet.hub.repository import PREFIX, Repository, parsed
 from seunet.models.card import ModelCard
 from seunet.models.files import save, weights_sha256
@@ -33,7 +33,7 @@ def push_model(
     with tempfile.TemporaryDirectory() as folder:
         save(model, folder)
         files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
-    pushed = push(
+    pushed = push_files(
         place,
         {**files, CARD_NAME: page.encode()},
         # An estimator of the model that was there before knows nothing of this one.
