@@ -19,6 +19,7 @@ from benchmarks.declare import Benchmark
 from benchmarks.docs import (
     data,
     device,
+    export,
     nuclei,
     nuclei_2,
     outputs,
@@ -185,6 +186,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
     **data.BLOCKS,
+    **export.BLOCKS,
     **training.BLOCKS,
     **scale.BLOCKS,
     **told.BLOCKS,

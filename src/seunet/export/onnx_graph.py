@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from seunet.errors import InputError
-from seunet.export.portable import (
+from seunet.export.onnx_operators import Graph
+from seunet.export.portable import PortableHead, PortableNetwork
+from seunet.export.portable_layers import (
     DenseThenRelu,
     FilteredThenMixed,
+    MixedBetween,
     MixedThenFiltered,
-    PortableHead,
-    PortableNetwork,
+    places_of_column,
 )
 from seunet.extras import needed
 
@@ -27,62 +28,9 @@ if TYPE_CHECKING:
 
 OPSET: Final = 17
 OPSETS: Final = (13, 21)
+FEW: Final = 8
+"""Maps of fewer channels are not in a runtime's blocked layout, and lie side by side at little cost."""
 IMAGES, PROBABILITIES, LOGITS = "images", "probabilities", "logits"
-
-
-class Graph:
-    """Nodes and constants in the order in which they are made; names are numbered."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        """One operator; the name of its result."""
-        from onnx import helper
-
-        result = name or f"{operator.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
-        return result
-
-    def constant(self, values: NDArray[Any]) -> str:
-        """A constant; the name of it."""
-        from onnx import numpy_helper
-
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def integers(self, *values: int) -> str:
-        return self.constant(np.array(values, dtype=np.int64))
-
-    def convolution(self, maps: str, layer: nn.Conv2d) -> str:
-        """`Conv` with zero padding."""
-        bias = None if layer.bias is None else layer.bias.detach().numpy()
-        return self.filtered(maps, layer.weight.detach().numpy(), bias, layer.padding, layer.groups)  # type: ignore[arg-type]
-
-    def filtered(
-        self,
-        maps: str,
-        weight: NDArray[Any],
-        bias: NDArray[Any] | None = None,
-        padding: tuple[int, int] = (0, 0),
-        groups: int = 1,
-    ) -> str:
-        constants = [self.constant(weight), *([] if bias is None else [self.constant(bias)])]
-        return self.add(
-            "Conv", maps, *constants, kernel_shape=list(weight.shape[2:]), pads=[*padding] * 2, group=groups
-        )
-
-    def sum(self, terms: list[str]) -> str:
-        total = terms[0]
-        for term in terms[1:]:
-            total = self.add("Add", total, term)
-        return total
-
-    def cut(self, maps: str, size: str) -> str:
-        """The first `size` (height, width) pixels."""
-        return self.add("Slice", maps, self.integers(0, 0), size, self.integers(2, 3))
 
 
 def onnx_model(
@@ -128,58 +76,71 @@ def _head(graph: Graph, images: str, head: PortableHead) -> str:
         if number:
             skips.append(maps)
             maps = _halved(graph, maps, head.pooling)
-        maps = _block(graph, [maps], block)
+        maps = _block(graph, maps, block)
     for reducer, block in zip(head.reducers, head.decoder, strict=True):
         skip, rising = skips.pop(), graph.convolution(maps, reducer)  # type: ignore[arg-type]
         if head.pooling != "none":
             rising = _doubled(graph, rising, skip)
-        maps = _block(graph, [skip, rising], block)
+        # Side by side, and not a sum of what is made of each: that they have one size is not seen before it runs, and
+        # operators are fused with a sum of maps of one size only.
+        maps = _block(graph, graph.add("Concat", skip, rising, axis=1), block)
     return graph.convolution(maps, head.head)
 
 
-def _block(graph: Graph, maps: list[str], block: nn.Module) -> str:
+def _block(graph: Graph, maps: str, block: nn.Module) -> str:
     for layer in block.children():
-        maps = [graph.add("Relu", _layer(graph, maps, layer))]
-    return maps[0]
+        maps = graph.add("Relu", _layer(graph, maps, layer))
+    return maps
 
 
-def _layer(graph: Graph, maps: list[str], layer: nn.Module) -> str:
-    """One layer of what lies side by side in `maps`.
-
-    Sums of 1×1 convolutions, and not one of a concatenation: runtimes keep their own memory layout through a sum.
-    """
+def _layer(graph: Graph, maps: str, layer: nn.Module) -> str:
     if isinstance(layer, DenseThenRelu):
-        together = maps[0] if len(maps) == 1 else graph.add("Concat", *maps, axis=1)
-        return graph.convolution(together, layer.convolution)
-    assert isinstance(layer, FilteredThenMixed | MixedThenFiltered)
-    weight = layer.mix.weight.detach().numpy()
+        return graph.convolution(maps, layer.convolution)
     if isinstance(layer, FilteredThenMixed):
-        together = maps[0] if len(maps) == 1 else graph.add("Concat", *maps, axis=1)
-        rows = [graph.convolution(together, row) for row in layer.rows]  # type: ignore[arg-type]
-        jets = [
-            graph.convolution(row, column)  # type: ignore[arg-type]
-            for i, row in enumerate(rows)
-            for column in layer.columns[: layer.orders - i]
-        ]
-        biases = [layer.mix.bias.detach().numpy(), *[None] * (len(jets) - 1)]  # type: ignore[union-attr]
-        parts = zip(jets, np.split(weight, len(jets), axis=1), biases, strict=True)
-        return graph.sum([graph.filtered(jet, part, bias) for jet, part, bias in parts])
-    orders = layer.orders
-    mixed = [
-        graph.sum(
-            [graph.filtered(one, piece) for one, piece in zip(maps, np.split(part, len(maps), axis=1), strict=True)]
-        )
-        for part in np.split(weight, orders * (orders + 1) // 2)
+        return _filtered_then_mixed(graph, maps, layer)
+    if isinstance(layer, MixedBetween):
+        return _mixed_between(graph, maps, layer)
+    assert isinstance(layer, MixedThenFiltered)
+    return _mixed_then_filtered(graph, maps, layer)
+
+
+def _filtered_then_mixed(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
+    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
+    jets = [
+        graph.convolution(row, column)  # type: ignore[arg-type]
+        for i, row in enumerate(rows)
+        for column in layer.columns[: layer.orders - i]
     ]
-    starts = [sum(orders - k for k in range(i)) for i in range(orders)]
+    if layer.mix.in_channels < FEW * len(jets):
+        return graph.convolution(graph.add("Concat", *jets, axis=1), layer.mix)
+    return _mixed(graph, jets, layer.mix)
+
+
+def _mixed_between(graph: Graph, maps: str, layer: MixedBetween) -> str:
+    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
     terms = [
-        graph.convolution(
-            graph.sum([graph.convolution(mixed[starts[i] + j], layer.rows[i]) for i in range(orders - j)]),  # type: ignore[arg-type]
-            layer.columns[j],  # type: ignore[arg-type]
-        )
-        for j in range(orders)
+        graph.convolution(_mixed(graph, rows[: layer.orders - j], mix), column)  # type: ignore[arg-type]
+        for j, (mix, column) in enumerate(zip(layer.mixes, layer.columns, strict=True))
     ]
     return graph.sum(terms)
+
+
+def _mixed_then_filtered(graph: Graph, maps: str, layer: MixedThenFiltered) -> str:
+    weights = np.split(layer.mix.weight.detach().numpy(), layer.orders * (layer.orders + 1) // 2)
+    mixed = [graph.filtered(maps, weight) for weight in weights]
+    terms = []
+    for j, column in enumerate(layer.columns):
+        places = places_of_column(layer.orders, j)
+        rows = [graph.convolution(mixed[place], layer.rows[i]) for i, place in enumerate(places)]  # type: ignore[arg-type]
+        terms.append(graph.convolution(graph.sum(rows), column))  # type: ignore[arg-type]
+    return graph.sum(terms)
+
+
+def _mixed(graph: Graph, maps: list[str], mix: nn.Conv2d) -> str:
+    """Sums of 1×1 convolutions, and not one of a concatenation: runtimes keep their own memory layout through a sum."""
+    bias = None if mix.bias is None else mix.bias.detach().numpy()
+    parts = zip(maps, np.split(mix.weight.detach().numpy(), len(maps), axis=1), strict=True)
+    return graph.sum([graph.filtered(one, part, None if k else bias) for k, (one, part) in enumerate(parts)])
 
 
 def _size(graph: Graph, maps: str) -> str:

@@ -13,6 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate, max_pool2d, pad
 
 from seunet.errors import InputError
+from seunet.export.portable_layers import (
+    DenseThenRelu,
+    FilteredThenMixed,
+    MixedBetween,
+    MixedThenFiltered,
+    pointwise,
+)
 from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import FUSIONS
@@ -20,85 +27,6 @@ from seunet.maths.gaussian import full_taps, half_taps
 from seunet.models.registry import PlainConv2d
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
-
-
-class FilteredThenMixed(nn.Module):
-    """ReLU(b + Σ_ij A_ij · column_j(row_i(x))): for layers that have no more channels in than out."""
-
-    def __init__(self, taps: Tensor, mixing: Tensor, bias: Tensor) -> None:
-        """`taps` [order + 1, 2R + 1] correlate; `mixing` [basis, C_in, C_out], `bias` [C_out], the norm folded in."""
-        super().__init__()
-        orders, channels = taps.shape[0], mixing.shape[1]
-        self.rows = nn.ModuleList(depthwise(taps[i], channels, along_rows=True) for i in range(orders))
-        self.columns = nn.ModuleList(depthwise(taps[j], channels, along_rows=False) for j in range(orders))
-        self.orders = orders
-        self.mix = pointwise(mixing.flatten(0, 1).T, bias)
-
-    def forward(self, maps: Tensor) -> Tensor:
-        jets: list[Tensor] = []
-        for i, row in enumerate(self.rows):
-            filtered = row(maps)
-            for j, column in enumerate(self.columns):
-                if i + j < self.orders:
-                    jets.append(column(filtered))
-        return self.mix(torch.cat(jets, 1)).relu()  # type: ignore[no-any-return]
-
-
-class MixedThenFiltered(nn.Module):
-    """ReLU(b + Σ_j column_j(Σ_i row_i(A_ij · x))), the same sum: filters fewer maps where fewer come out."""
-
-    def __init__(self, taps: Tensor, mixing: Tensor, bias: Tensor) -> None:
-        super().__init__()
-        orders, outputs = taps.shape[0], mixing.shape[2]
-        self.rows = nn.ModuleList(depthwise(taps[i], outputs, along_rows=True) for i in range(orders))
-        self.columns = nn.ModuleList(depthwise(taps[j], outputs, along_rows=False) for j in range(orders))
-        self.columns[0].bias = nn.Parameter(bias)
-        self.orders, self.outputs = orders, outputs
-        self.mix = pointwise(mixing.permute(0, 2, 1).flatten(0, 1))
-
-    def forward(self, maps: Tensor) -> Tensor:
-        mixed = self.mix(maps).split(self.outputs, 1)
-        total: list[Tensor] = []
-        for j, column in enumerate(self.columns):
-            sums: list[Tensor] = []
-            place = 0
-            for i, row in enumerate(self.rows):
-                if i + j < self.orders:
-                    sums.append(row(mixed[place + j]))
-                place += self.orders - i
-            total.append(column(torch.stack(sums).sum(0) if len(sums) > 1 else sums[0]))
-        return (torch.stack(total).sum(0) if len(total) > 1 else total[0]).relu()
-
-
-def depthwise(taps: Tensor, channels: int, along_rows: bool) -> nn.Conv2d:
-    """One 1-D filter for every channel."""
-    radius = taps.shape[0] // 2
-    kernel, padding = ((1, 2 * radius + 1), (0, radius)) if along_rows else ((2 * radius + 1, 1), (radius, 0))
-    layer = nn.Conv2d(channels, channels, kernel, padding=padding, groups=channels, bias=False)
-    layer.weight.data.copy_(taps.view(1, 1, *kernel).expand_as(layer.weight))
-    return layer
-
-
-def pointwise(matrix: Tensor, bias: Tensor | None = None) -> nn.Conv2d:
-    """A 1×1 convolution by `matrix` [C_out, C_in]."""
-    layer = nn.Conv2d(matrix.shape[1], matrix.shape[0], 1, bias=bias is not None)
-    layer.weight.data.copy_(matrix[:, :, None, None])
-    if bias is not None and layer.bias is not None:
-        layer.bias.data.copy_(bias)
-    return layer
-
-
-class DenseThenRelu(nn.Module):
-    """The plain UNet's convolution."""
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__()
-        self.convolution = nn.Conv2d(weight.shape[1], weight.shape[0], 3, padding=1)
-        self.convolution.weight.data.copy_(weight)
-        self.convolution.bias.data.copy_(bias)  # type: ignore[union-attr]
-
-    def forward(self, maps: Tensor) -> Tensor:
-        return self.convolution(maps).relu()  # type: ignore[no-any-return]
 
 
 class PortableHead(nn.Module):
@@ -225,8 +153,10 @@ def _layer(convolution: nn.Module, norm: ScaleNorm2d, inward: int, parts: int, o
     half = half_taps(*convolution.filters(), convolution.order, convolution.discretisation)
     taps = full_taps(half)[0].flip(-1).float()
     mixing = filled(filled(convolution.coefficients * scale, 1, inward, parts), 2, outward)
-    kind = FilteredThenMixed if mixing.shape[1] <= mixing.shape[2] else MixedThenFiltered
-    return kind(taps, mixing, bias)
+    inputs, outputs = mixing.shape[1:]
+    if inputs == outputs:
+        return MixedBetween(taps, mixing, bias)
+    return (FilteredThenMixed if inputs < outputs else MixedThenFiltered)(taps, mixing, bias)
 
 
 def filled(values: Tensor, axis: int, multiple: int, parts: int = 1) -> Tensor:
