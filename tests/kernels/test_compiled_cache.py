@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from seunet.kernels.compiled_cache import KEPT_FILES, CompiledFiles
 
 LOOPS = """
 from seunet.kernels.compiling import compiled, worker_function
@@ -41,19 +45,29 @@ print(json.dumps({"value": value, "hits": hits, "told": [str(one.message) for on
 """
 
 
+def start(folder: Path, *arguments: str, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
+    """A fresh process."""
+    inherited = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.Popen(
+        [sys.executable, "-B", "-c", program, str(folder), *arguments],
+        env=inherited | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def seen(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What it saw."""
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
 def run(folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
     """What a fresh process sees."""
-    inherited = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
-    ran = subprocess.run(
-        [sys.executable, "-B", "-c", PROGRAM, str(folder), *arguments],
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    return seen(start(folder, *arguments, **environment))
 
 
 @pytest.fixture
@@ -104,9 +118,66 @@ def test_a_full_disk_is_said_once_and_stops_nothing(nowhere: Path) -> None:
 def test_what_was_cut_short_is_compiled_again_and_whole_the_next_time(nowhere: Path) -> None:
     kept = nowhere.parent / "kept"
     run(nowhere, NUMBA_CACHE_DIR=str(kept))
-    files = [path for path in kept.rglob("*.nb?") if path.is_file()]
-    assert len(files) == 4
+    files = list(kept.rglob("*.nbc"))
+    assert len(files) == 2
     for path in files:
         path.write_bytes(path.read_bytes()[:-9])
     assert run(nowhere, NUMBA_CACHE_DIR=str(kept)) == {"value": 14, "hits": 0, "told": []}
     assert run(nowhere, NUMBA_CACHE_DIR=str(kept)) == {"value": 14, "hits": 2, "told": []}
+
+
+def test_eight_processes_started_together_compile_each_function_once(nowhere: Path) -> None:
+    kept = nowhere.parent / "kept"
+    processes = [start(nowhere, NUMBA_CACHE_DIR=str(kept)) for _ in range(8)]
+    found = [seen(process) for process in processes]
+    assert {one["value"] for one in found} == {14}
+    assert sum(one["hits"] for one in found) == 2 * 8 - 2
+    assert len(list(kept.rglob("*.nbc"))) == 2
+
+
+def test_two_versions_share_a_folder_and_each_finds_its_own(nowhere: Path) -> None:
+    kept = nowhere.parent / "kept"
+    other = LOOPS.replace("i * i", "i * 2")
+    for text, expected in ((LOOPS, (14, 0)), (other, (12, 0)), (LOOPS, (14, 2))):
+        (nowhere / "loops.py").write_text(text)
+        found = run(nowhere, NUMBA_CACHE_DIR=str(kept))
+        assert (found["value"], found["hits"]) == expected
+
+
+HOLDER = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from seunet.kernels import compiled_cache
+from numba import types
+import loops
+loops.squares._cache.load_overload((types.int64,), loops.squares.targetctx)
+print("holds", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("fate", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_process_that_dies_or_stops_while_it_compiles_is_not_waited_for(nowhere: Path, fate: signal.Signals) -> None:
+    kept = nowhere.parent / "kept"
+    holder = start(nowhere, program=HOLDER, NUMBA_CACHE_DIR=str(kept))
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "holds\n"
+        holder.send_signal(fate)
+        patient = "from seunet.kernels import compiled_cache\ncompiled_cache.WAIT_SECONDS = 1\n"
+        program = (patient if fate == signal.SIGSTOP else "") + PROGRAM
+        began = time.monotonic()
+        found = seen(start(nowhere, program=program, NUMBA_CACHE_DIR=str(kept)))
+        assert found == {"value": 14, "hits": 1, "told": []}
+        assert time.monotonic() - began < 50  # it waits for 60 s where somebody lives and holds the lock
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_only_the_newest_files_of_a_function_are_kept(tmp_path: Path) -> None:
+    files = CompiledFiles(test_only_the_newest_files_of_a_function_are_kept, tmp_path, b"source")
+    for number in range(KEPT_FILES + 3):
+        files.save(number, number)
+        os.utime(files.path(number), (number, number))
+    assert [files.load(number) for number in range(4)] == [None, None, None, 3]
+    assert files.load(KEPT_FILES + 2) == KEPT_FILES + 2

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba import intp
 
 from seunet.kernels.simd import (
     add,
@@ -26,6 +27,9 @@ from seunet.kernels.simd import (
 jit = numba.njit(nogil=True, error_model="numpy")
 """No GIL: a team of threads runs these.  Not kept on disk one by one: the worker that calls them is."""
 
+inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
+"""A part of the function that calls it."""
+
 UNROLLED = 9
 """The largest radius with a loop of its own: the paper's σ give radii 1 … 9."""
 
@@ -36,72 +40,78 @@ def vector_of(pointer: Any, value: float) -> Any:
     return splat(type(pointer[0])(value))
 
 
-def _make_even(radius_constant: int) -> Any:
+@jit
+def even(
+    radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
+) -> None:
+    """target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
+    for c in range(0, count, lane_count(source)):
+        total = multiply(splat(taps[0]), load(source, at + c))
+        for t in range(1, radius + 1):
+            both = add(load(source, at + c - t * step), load(source, at + c + t * step))
+            total = fused_multiply_add(splat(taps[t]), both, total)
+        store(target, to + c, total)
+
+
+@jit
+def pair(
+    radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
+) -> None:
+    """The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`, Σ_{t ≥ 1} taps[odd + t]·(f(c − t) −
+    f(c + t)), into target[to + apart + c]: one reading of the source for both."""
+    for c in range(0, count, lane_count(source)):
+        centre = load(source, at + c)
+        symmetric = multiply(splat(taps[0]), centre)
+        antisymmetric = subtract(centre, centre)
+        for t in range(1, radius + 1):
+            before = load(source, at + c - t * step)
+            after = load(source, at + c + t * step)
+            symmetric = fused_multiply_add(splat(taps[t]), add(before, after), symmetric)
+            antisymmetric = fused_multiply_add(splat(taps[odd + t]), subtract(before, after), antisymmetric)
+        store(target, to + c, symmetric)
+        store(target, to + apart + c, antisymmetric)
+
+
+def _by_radius(filtered: Any) -> Any:
+    """`filtered(radius, …)` with one body for each radius up to `UNROLLED`.
+
+    It is small, so LLVM puts it in the place of each call, and where the radius is a constant it unrolls the taps and
+    keeps the sums in registers.
+    """
+
     @jit
-    def even(radius: int, source: Any, at: int, step: int, taps: Any, target: Any, to: int, count: int) -> None:
-        reach = radius_constant if radius_constant > 0 else radius
-        for c in range(0, count, lane_count(source)):
-            total = multiply(splat(taps[0]), load(source, at + c))
-            for t in range(1, reach + 1):
-                both = add(load(source, at + c - t * step), load(source, at + c + t * step))
-                total = fused_multiply_add(splat(taps[t]), both, total)
-            store(target, to + c, total)
-
-    return even
-
-
-def _make_pair(radius_constant: int) -> Any:
-    @jit
-    def pair(
+    def choose(
         radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
     ) -> None:
-        reach = radius_constant if radius_constant > 0 else radius
-        for c in range(0, count, lane_count(source)):
-            centre = load(source, at + c)
-            symmetric = multiply(splat(taps[0]), centre)
-            antisymmetric = subtract(centre, centre)
-            for t in range(1, reach + 1):
-                before = load(source, at + c - t * step)
-                after = load(source, at + c + t * step)
-                symmetric = fused_multiply_add(splat(taps[t]), add(before, after), symmetric)
-                antisymmetric = fused_multiply_add(splat(taps[odd + t]), subtract(before, after), antisymmetric)
-            store(target, to + c, symmetric)
-            store(target, to + apart + c, antisymmetric)
-
-    return pair
-
-
-def _by_radius(make: Callable[[int], Any]) -> Any:
-    """One function of (radius, …) that calls `make(radius)` for the radii up to `UNROLLED`, `make(0)` for others.
-
-    One body per radius lets LLVM unroll the taps and keep the sums in registers.
-    """
-    chosen = make(0)
-    for radius in range(UNROLLED, 0, -1):
-        chosen = _either(radius, make(radius), chosen)
-    return chosen
-
-
-def _either(known: int, unrolled: Any, otherwise: Any) -> Any:
-    @jit
-    def choose(radius: int, *where: Any) -> None:
-        if radius == known:
-            unrolled(radius, *where)
+        if radius == 1:
+            filtered(intp(1), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 2:
+            filtered(intp(2), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 3:
+            filtered(intp(3), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 4:
+            filtered(intp(4), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 5:
+            filtered(intp(5), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 6:
+            filtered(intp(6), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 7:
+            filtered(intp(7), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 8:
+            filtered(intp(8), source, at, step, taps, odd, target, to, apart, count)
+        elif radius == 9:
+            filtered(intp(9), source, at, step, taps, odd, target, to, apart, count)
         else:
-            otherwise(radius, *where)
+            filtered(radius, source, at, step, taps, odd, target, to, apart, count)
 
     return choose
 
 
-filter_even = _by_radius(_make_even)
-"""target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
-
-filter_pair = _by_radius(_make_pair)
-"""The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`, Σ_{t ≥ 1} taps[odd + t]·(f(c − t) −
-f(c + t)), into target[to + apart + c]: one reading of the source for both."""
+filter_even = _by_radius(even)
+filter_pair = _by_radius(pair)
 
 
-@jit
+@inlined
 def filter_orders(
     bank: Any, orders: int, source: Any, at: int, step: int, target: Any, to: int, apart: int, count: int
 ) -> None:
@@ -112,7 +122,7 @@ def filter_orders(
     if orders % 2 == 1:
         n = orders - 1
         taps = offset(bank.taps, n * bank.tap_stride)
-        filter_even(bank.radius, source, at, step, taps, target, to + n * apart, count)
+        filter_even(bank.radius, source, at, step, taps, bank.tap_stride, target, to + n * apart, apart, count)
 
 
 @jit

@@ -15,7 +15,7 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling import source_digest, worker_function
-from seunet.kernels.filter_loops import gram, jit, mix
+from seunet.kernels.filter_loops import gram, inlined, mix
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.strip_loops import (
     Block,
@@ -65,7 +65,7 @@ from seunet.kernels.strip_loops import (
 ) = range(31)
 
 
-@jit
+@inlined
 def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
     """The rows begin … end, image and scale of a task.  The widest filters go first: the team ends together."""
     bands, batch, first, rows = job[JOB_BANDS], job[JOB_BATCH], job[JOB_FIRST_ROW], job[JOB_ROWS]
@@ -74,7 +74,7 @@ def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
     return first + band * rows // bands, first + (band + 1) * rows // bands, task // bands % batch, scale
 
 
-@jit
+@inlined
 def forward_task(
     job: Any, task: int, scratch: Any, image: Any, result: Any, taps: Any, matrix: Any, affine: Any
 ) -> None:
@@ -124,7 +124,7 @@ def forward_task(
                 )  # fmt: skip
 
 
-@jit
+@inlined
 def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
     job: Any,
     task: int,

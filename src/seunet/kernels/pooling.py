@@ -13,7 +13,9 @@ from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
 
 
-def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, large_group: int, at: int = 0) -> None:
+def _run(
+    kind: int, gradient: bool, small: Tensor, large: Tensor, result: Tensor, group: int, large_group: int, at: int = 0
+) -> None:
     """Run over the planes of `small`; `result` is the one of the two that is written, or a map of its size.
 
     The planes of `large` are `group` of every `large_group`, from the plane `at`.
@@ -24,7 +26,7 @@ def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, la
     workers, dtype = min(team.team_size(), count), small.dtype
     floats = 6 * round_up(max(large.shape[4], 2 * small.shape[4]) + 4, 4 * VECTOR_BYTES // dtype.itemsize)
     skipped = at * large.shape[3] * large.shape[4] * dtype.itemsize
-    of_large = kind in (planes.POOL_GRADIENT, planes.UPSAMPLE)
+    of_large = gradient == (kind == planes.POOL)
     job = {
         planes.PLANES_COUNT: count,
         planes.PLANES_KIND: kind,
@@ -40,7 +42,7 @@ def _run(kind: int, small: Tensor, large: Tensor, result: Tensor, group: int, la
         planes.PLANES_SCRATCH: scratch_address(workers * floats * dtype.itemsize),
         planes.PLANES_SCRATCH_FLOATS: floats,
     }
-    team.run_job(team.worker(planes.make_plane_worker, dtype), job, planes.PLANES_LENGTH, workers)
+    team.run_job(team.worker(planes.make_plane_worker, dtype, gradient), job, planes.PLANES_LENGTH, workers)
 
 
 class MaxPool(torch.autograd.Function):
@@ -52,7 +54,7 @@ class MaxPool(torch.autograd.Function):
         ctx.save_for_backward(features)
         *leading, height, width = features.shape
         result = features.new_empty(*leading, height // 2, width // 2)
-        _run(planes.POOL, result, features, result, 1, 1)
+        _run(planes.POOL, False, result, features, result, 1, 1)
         return result
 
     @staticmethod
@@ -60,7 +62,7 @@ class MaxPool(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (features,) = ctx.saved_tensors
         result = torch.empty_like(features)
-        _run(planes.POOL_GRADIENT, gradient.contiguous(), features, result, 1, 1)
+        _run(planes.POOL, True, gradient.contiguous(), features, result, 1, 1)
         return result
 
 
@@ -73,7 +75,7 @@ class JoinUpsampled(torch.autograd.Function):
         more = rising.shape[2]
         result = skip.new_empty(batch, scales, channels + more, height, width)
         result[:, :, :channels] = skip
-        _run(planes.UPSAMPLE, rising.contiguous(), result, result, more, channels + more, at=channels)
+        _run(planes.UPSAMPLE, False, rising.contiguous(), result, result, more, channels + more, at=channels)
         ctx.channels, ctx.rising_shape = channels, rising.shape
         return result
 
@@ -82,5 +84,5 @@ class JoinUpsampled(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         gradient = gradient.contiguous()
         rising, more = gradient.new_empty(ctx.rising_shape), ctx.rising_shape[2]
-        _run(planes.UPSAMPLE_GRADIENT, rising, gradient, rising, more, ctx.channels + more, at=ctx.channels)
+        _run(planes.UPSAMPLE, True, rising, gradient, rising, more, ctx.channels + more, at=ctx.channels)
         return gradient[:, :, : ctx.channels], rising

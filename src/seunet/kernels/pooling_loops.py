@@ -11,7 +11,7 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling import source_digest, worker_function
-from seunet.kernels.filter_loops import jit, vector_of
+from seunet.kernels.filter_loops import inlined, jit, vector_of
 from seunet.kernels.simd import (
     add,
     even_lanes,
@@ -51,10 +51,10 @@ from seunet.kernels.strip_loops import copy_row, fill, round_up
     PLANES_LENGTH,
 ) = range(16)
 
-POOL, POOL_GRADIENT, UPSAMPLE, UPSAMPLE_GRADIENT = range(4)
+POOL, UPSAMPLE = range(2)
 
 
-@jit
+@inlined
 def pool_plane(large: Any, width: int, small: Any, height: int, small_width: int, row: Any) -> None:
     """small(j, i) = the largest of the 2×2 pixels of `large` from (2j, 2i)."""
     lanes, room = lane_count(large), round_up(2 * small_width, 2 * lane_count(large))
@@ -69,7 +69,7 @@ def pool_plane(large: Any, width: int, small: Any, height: int, small_width: int
         copy_row(result, 0, small, j * small_width, small_width)
 
 
-@jit
+@inlined
 def pool_gradient_plane(
     large: Any, large_height: int, width: int, gradient: Any, height: int, small_width: int, result: Any, row: Any
 ) -> None:
@@ -104,7 +104,7 @@ def pool_gradient_plane(
         fill(result, (large_height - 1) * width, width)
 
 
-@jit
+@inlined
 def upsample_plane(
     small: Any, height: int, width: int, result: Any, large_height: int, large_width: int, row: Any
 ) -> None:
@@ -147,7 +147,7 @@ def blend_row(source: Any, at: int, weight: float, keep: float, target: Any, to:
         target[to + c] = keep * target[to + c] + weight * source[at + c]
 
 
-@jit
+@inlined
 def upsample_gradient_plane(
     large: Any, large_height: int, large_width: int, result: Any, height: int, width: int, row: Any
 ) -> None:
@@ -177,7 +177,7 @@ def upsample_gradient_plane(
         copy_row(small_row, 0, result, j * width, width)
 
 
-def make_plane_worker(dtype: types.Float) -> Any:
+def make_plane_worker(dtype: types.Float, gradient: bool) -> Any:
     """A C function void(job): take the next plane until none is left.  Compiled once and kept on disk."""
     dtype_bytes = dtype.bitwidth // 8
     digest = source_digest()
@@ -198,21 +198,22 @@ def make_plane_worker(dtype: types.Float) -> Any:
             small_at = plane * height * width
             # The large planes may be a part of the channels of a larger map.
             large_at = (plane // group * large_group + plane % group) * large_height * large_width
-            kind = job[PLANES_KIND]
-            if kind == POOL:
+            pools = job[PLANES_KIND] == POOL
+            if gradient:
+                if pools:
+                    pool_gradient_plane(
+                        offset(large, large_at), large_height, large_width, offset(small, small_at), height, width,
+                        offset(result, large_at), row,
+                    )  # fmt: skip
+                else:
+                    upsample_gradient_plane(
+                        offset(large, large_at), large_height, large_width, offset(result, small_at), height, width, row
+                    )
+            elif pools:
                 pool_plane(offset(large, large_at), large_width, offset(result, small_at), height, width, row)
-            elif kind == POOL_GRADIENT:
-                pool_gradient_plane(
-                    offset(large, large_at), large_height, large_width, offset(small, small_at), height, width,
-                    offset(result, large_at), row,
-                )  # fmt: skip
-            elif kind == UPSAMPLE:
+            else:
                 upsample_plane(
                     offset(small, small_at), height, width, offset(result, large_at), large_height, large_width, row
-                )
-            else:
-                upsample_gradient_plane(
-                    offset(large, large_at), large_height, large_width, offset(result, small_at), height, width, row
                 )
 
     return plane_worker

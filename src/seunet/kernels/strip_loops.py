@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
+from numba import intp
+
 from seunet.kernels import compiling
-from seunet.kernels.filter_loops import filter_orders, jit
+from seunet.kernels.filter_loops import filter_orders, inlined, jit
 from seunet.kernels.simd import (
     add,
     fused_multiply_add,
@@ -36,7 +38,7 @@ between the rows of a buffer, and how many rows a sliding buffer has."""
 round_up = jit(compiling.round_up)
 
 
-@jit
+@inlined
 def row_room(wide: int, radius: int, lanes: int) -> int:
     """Floats of a row with `radius` more on both sides, in whole vectors, so that the next buffer is aligned."""
     return round_up(wide + 2 * radius, lanes) + lanes
@@ -60,7 +62,7 @@ def fill(target: Any, at: int, count: int) -> None:
         target[at + c] = 0.0
 
 
-@jit
+@inlined
 def slide(buffer: Any, orders: int, block: Block, keep: int) -> None:
     """Move the last `keep` rows of each order's buffer to its top: the halo of the next strip."""
     for n in range(orders):
@@ -68,7 +70,7 @@ def slide(buffer: Any, orders: int, block: Block, keep: int) -> None:
         copy_row(buffer, top + (block.rows - keep) * block.stride, buffer, top, keep * block.stride)
 
 
-@jit
+@inlined
 def filter_rows_horizontally(
     image: Any, plane: int, block: Block, first: int, last: int, bank: Bank, row: Any, buffer: Any, to: int
 ) -> None:
@@ -83,29 +85,25 @@ def filter_rows_horizontally(
         if 0 <= y < block.height:
             copy_row(image, plane + y * block.width + begin, row, begin - block.left + bank.radius, end - begin)
             apart = block.rows * block.stride
-            filter_orders(bank, bank.orders, row, bank.radius, 1, buffer, target, apart, block.stride)
+            filter_orders(bank, bank.orders, row, bank.radius, intp(1), buffer, target, apart, block.stride)
         else:
             for n in range(bank.orders):
                 fill(buffer, n * block.rows * block.stride + target, block.stride)
 
 
-@jit
+@inlined
 def next_rows(
     image: Any, plane: int, block: Block, top: int, count: int, is_first: bool, bank: Bank, row: Any, buffer: Any
 ) -> None:
     """Bring a sliding buffer to the strip of `count` rows from `top`: its halo is kept from the strip before."""
-    if is_first:
-        filter_rows_horizontally(
-            image, plane, block, top - bank.radius, top + count + bank.radius, bank, row, buffer, 0
-        )
-    else:
-        slide(buffer, bank.orders, block, 2 * bank.radius)
-        filter_rows_horizontally(
-            image, plane, block, top + bank.radius, top + count + bank.radius, bank, row, buffer, 2 * bank.radius
-        )
+    kept = 0 if is_first else 2 * bank.radius
+    if not is_first:
+        slide(buffer, bank.orders, block, kept)
+    first, last = top - bank.radius + kept, top + count + bank.radius
+    filter_rows_horizontally(image, plane, block, first, last, bank, row, buffer, kept)
 
 
-@jit
+@inlined
 def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, jets: Any, apart: int) -> None:
     """The `count` rows of a strip into `jets`.
 
@@ -184,7 +182,7 @@ def sigma_slope(
     return lane_sum(total)
 
 
-@jit
+@inlined
 def bank_of_scale(taps: Any, scale: int, radius: int, orders: int, tap_stride: int) -> Bank:
     """The filters of one scale in the table of all."""
     return Bank(radius, orders, offset(taps, scale * orders * tap_stride), tap_stride)
