@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seunet.kernels import compiling
 from seunet.kernels import threads as team
+from seunet.kernels.compiling.workers import COMPILED_FILES, KERNELS, source_digest
 from seunet.layers import GaussianConv2d
 
 
@@ -78,17 +78,18 @@ def test_without_an_openmp_runtime_the_pool_gives_the_same_bits(monkeypatch: pyt
         assert torch.equal(ours, theirs)
 
 
-def test_the_cache_on_disk_follows_every_file_of_the_loops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before = compiling.source_digest()
-    for name in compiling.COMPILED_FILES:
-        (tmp_path / name).write_bytes((Path(compiling.__file__).parent / name).read_bytes())
-    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
-    assert compiling.source_digest() == before
-    for name in compiling.COMPILED_FILES:
+def test_what_is_kept_on_disk_follows_every_file_of_the_loops(tmp_path: Path) -> None:
+    (tmp_path / "compiling").mkdir()
+    for name in COMPILED_FILES:
+        (tmp_path / name).write_bytes((KERNELS / name).read_bytes())
+    before = source_digest(tmp_path)
+    assert before == source_digest()
+    for name in COMPILED_FILES:
         original = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(original + b"\n")
-        assert compiling.source_digest() != before, name
+        assert source_digest(tmp_path) != before, name
         (tmp_path / name).write_bytes(original)
+    assert {path.name for path in KERNELS.glob("*_loops.py")} <= {*COMPILED_FILES}
 
 
 def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_compiled_code_is_cached_on_disk(tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=600)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
-    assert any("worker" in path.name for path in files)
+    assert any("jet_loops" in path.name for path in files)
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=600)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
 

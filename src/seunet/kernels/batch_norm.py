@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seunet.kernels import batch_norm_loops as channels
+from seunet.kernels import jobs as channels
 from seunet.kernels import threads as team
 from seunet.kernels.derivatives import once_differentiable
 
@@ -27,7 +27,7 @@ def _run(
         channels.CHANNELS_TARGET: 0 if target is None else target.data_ptr(),
         channels.CHANNELS_TABLE: table.data_ptr(),
     }
-    function = team.worker(channels.make_channel_worker, maps.dtype)
+    function = team.worker("batch_norm_loops", maps.dtype)
     team.run_job(function, job, channels.CHANNELS_LENGTH, min(team.team_size(), count))
 
 

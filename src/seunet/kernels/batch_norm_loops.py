@@ -11,8 +11,27 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling import source_digest, worker_function
+from seunet.kernels.compiling.functions import worker_function
 from seunet.kernels.filter_loops import jit, vector_of
+from seunet.kernels.jobs import (
+    CHANNELS_BACKWARD,
+    CHANNELS_BATCH,
+    CHANNELS_COUNT,
+    CHANNELS_GRADIENT,
+    CHANNELS_MAPS,
+    CHANNELS_NEXT_TASK,
+    CHANNELS_PIXELS,
+    CHANNELS_RESULT,
+    CHANNELS_TABLE,
+    CHANNELS_TARGET,
+    ROW_BIAS,
+    ROW_BIAS_GRADIENT,
+    ROW_EPSILON,
+    ROW_MEAN,
+    ROW_VARIANCE,
+    ROW_WEIGHT,
+    ROW_WEIGHT_GRADIENT,
+)
 from seunet.kernels.simd import (
     add,
     fetch_add,
@@ -29,21 +48,6 @@ from seunet.kernels.simd import (
     where_positive,
 )
 
-(
-    CHANNELS_NEXT_TASK,
-    CHANNELS_COUNT,
-    CHANNELS_BATCH,
-    CHANNELS_PIXELS,
-    CHANNELS_BACKWARD,
-    CHANNELS_MAPS,
-    CHANNELS_RESULT,
-    CHANNELS_GRADIENT,
-    CHANNELS_TARGET,
-    CHANNELS_TABLE,
-    CHANNELS_LENGTH,
-) = range(11)
-
-(ROW_WEIGHT, ROW_BIAS, ROW_EPSILON, ROW_MEAN, ROW_VARIANCE, ROW_WEIGHT_GRADIENT, ROW_BIAS_GRADIENT, ROWS) = range(8)
 """Rows of the table [ROWS, channels]: the numbers per channel that are given, then those that are found."""
 
 
@@ -138,9 +142,8 @@ def channel_gradient(
             target[at + n] = scale * (passed - constant - slope * (maps[at + n] - mean))
 
 
-def make_channel_worker(dtype: types.Float) -> Any:
-    """A C function void(job): take the next channel until none is left.  Compiled once and kept on disk."""
-    digest = source_digest()
+def make_worker(dtype: types.Float) -> Any:
+    """A C function void(job): take the next channel until none is left."""
 
     @worker_function
     def channel_worker(job: Any) -> None:
@@ -150,7 +153,7 @@ def make_channel_worker(dtype: types.Float) -> Any:
         table = float_pointer(job[CHANNELS_TABLE], types.float64)
         apart, count = channels * pixels, batch * pixels
         while True:
-            channel = fetch_add(offset(job, CHANNELS_NEXT_TASK), 1 if digest != 0 else 0)
+            channel = fetch_add(offset(job, CHANNELS_NEXT_TASK), 1)
             if channel >= channels:
                 break
             numbers, first = offset(table, channel), channel * pixels

@@ -5,7 +5,6 @@ Everything here works on pointers to buffers of one thread that fit its cache, i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -29,9 +28,6 @@ jit = numba.njit(nogil=True, error_model="numpy")
 
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 """A part of the function that calls it."""
-
-UNROLLED = 9
-"""The largest radius with a loop of its own: the paper's σ give radii 1 … 9."""
 
 
 @jit
@@ -72,8 +68,8 @@ def pair(
         store(target, to + apart + c, antisymmetric)
 
 
-def _by_radius(filtered: Any) -> Any:
-    """`filtered(radius, …)` with one body for each radius up to `UNROLLED`.
+def _by_radius(filtered: Any) -> Any:  # noqa: C901 (the radii that the paper's σ give)
+    """`filtered(radius, …)` with a body of its own for each radius up to 9.
 
     It is small, so LLVM puts it in the place of each call, and where the radius is a constant it unrolls the taps and
     keeps the sums in registers.

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from seunet.kernels import jet_loops as tasks
+from seunet.kernels import jobs as tasks
 from seunet.kernels import threads as team
-from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
+from seunet.kernels.jobs import VECTOR_BYTES, round_up, scratch_address
 from seunet.maths.gaussian import jet_orders
 
 _CACHE_BYTES = 512 * 1024
@@ -62,7 +62,7 @@ def _run(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch.dt
     floats = round_up(floats, VECTOR_BYTES // dtype.itemsize)
     scratch = scratch_address(workers * floats * dtype.itemsize)
     job |= {tasks.JOB_SCRATCH: scratch, tasks.JOB_SCRATCH_FLOATS: floats}
-    team.run_job(team.worker(tasks.make_worker, dtype, backward), job, tasks.JOB_LENGTH, workers, radii)
+    team.run_job(team.worker("jet_loops", dtype, backward), job, tasks.JOB_LENGTH, workers, radii)
 
 
 def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands: int) -> dict[int, int]:

@@ -14,8 +14,41 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling import source_digest, worker_function
+from seunet.kernels.compiling.functions import worker_function
 from seunet.kernels.filter_loops import gram, inlined, mix
+from seunet.kernels.jobs import (
+    JOB_AFFINE,
+    JOB_BANDS,
+    JOB_BATCH,
+    JOB_BLOCK,
+    JOB_FIRST_ROW,
+    JOB_GRADIENT,
+    JOB_HEIGHT,
+    JOB_IMAGE,
+    JOB_IN,
+    JOB_INPUT_SCALES,
+    JOB_LENGTH,
+    JOB_MATRIX,
+    JOB_MATRIX_GRADIENT,
+    JOB_NEXT_TASK,
+    JOB_NEXT_WORKER,
+    JOB_ORDERS,
+    JOB_OUT,
+    JOB_RELU,
+    JOB_RESULT,
+    JOB_ROWS,
+    JOB_SCALES,
+    JOB_SCRATCH,
+    JOB_SCRATCH_FLOATS,
+    JOB_SIGMA_GRADIENT,
+    JOB_SLOPES,
+    JOB_SPREAD,
+    JOB_STRIP,
+    JOB_TAP_STRIDE,
+    JOB_TAPS,
+    JOB_TASKS,
+    JOB_WIDTH,
+)
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.strip_loops import (
     Block,
@@ -29,40 +62,6 @@ from seunet.kernels.strip_loops import (
     sigma_slope,
     write_rows,
 )
-
-(
-    JOB_NEXT_TASK,
-    JOB_NEXT_WORKER,
-    JOB_TASKS,
-    JOB_BANDS,
-    JOB_BATCH,
-    JOB_SCALES,
-    JOB_INPUT_SCALES,
-    JOB_IN,
-    JOB_OUT,
-    JOB_HEIGHT,
-    JOB_WIDTH,
-    JOB_FIRST_ROW,
-    JOB_ROWS,
-    JOB_ORDERS,
-    JOB_BLOCK,
-    JOB_STRIP,
-    JOB_TAPS,
-    JOB_SLOPES,
-    JOB_TAP_STRIDE,
-    JOB_SCRATCH,
-    JOB_SCRATCH_FLOATS,
-    JOB_IMAGE,
-    JOB_RESULT,
-    JOB_MATRIX,
-    JOB_AFFINE,
-    JOB_RELU,
-    JOB_GRADIENT,
-    JOB_MATRIX_GRADIENT,
-    JOB_SIGMA_GRADIENT,
-    JOB_SPREAD,
-    JOB_LENGTH,
-) = range(31)
 
 
 @inlined
@@ -215,13 +214,12 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
 
 
 def make_worker(dtype: types.Float, backward: bool) -> Any:
-    """A C function void(job): take the next task until none is left.  Compiled once and kept on disk."""
+    """A C function void(job): take the next task until none is left."""
     dtype_bytes = dtype.bitwidth // 8
-    digest = source_digest()
 
     @worker_function
     def worker(job: Any) -> None:
-        mine = fetch_add(offset(job, JOB_NEXT_WORKER), 1 if digest != 0 else 0)
+        mine = fetch_add(offset(job, JOB_NEXT_WORKER), 1)
         scratch = float_pointer(job[JOB_SCRATCH] + mine * job[JOB_SCRATCH_FLOATS] * dtype_bytes, dtype)
         image, result = float_pointer(job[JOB_IMAGE], dtype), float_pointer(job[JOB_RESULT], dtype)
         taps, matrix = float_pointer(job[JOB_TAPS], dtype), float_pointer(job[JOB_MATRIX], dtype)

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seunet.kernels import pooling_loops as planes
+from seunet.kernels import jobs as planes
 from seunet.kernels import threads as team
-from seunet.kernels.compiling import VECTOR_BYTES, round_up, scratch_address
 from seunet.kernels.derivatives import once_differentiable
+from seunet.kernels.jobs import VECTOR_BYTES, round_up, scratch_address
 
 
 def _run(
@@ -42,7 +42,7 @@ def _run(
         planes.PLANES_SCRATCH: scratch_address(workers * floats * dtype.itemsize),
         planes.PLANES_SCRATCH_FLOATS: floats,
     }
-    team.run_job(team.worker(planes.make_plane_worker, dtype, gradient), job, planes.PLANES_LENGTH, workers)
+    team.run_job(team.worker("pooling_loops", dtype, gradient), job, planes.PLANES_LENGTH, workers)
 
 
 class MaxPool(torch.autograd.Function):

@@ -10,8 +10,26 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling import source_digest, worker_function
+from seunet.kernels.compiling.functions import worker_function
 from seunet.kernels.filter_loops import inlined, jit, vector_of
+from seunet.kernels.jobs import (
+    PLANES_COUNT,
+    PLANES_GROUP,
+    PLANES_KIND,
+    PLANES_LARGE,
+    PLANES_LARGE_GROUP,
+    PLANES_LARGE_HEIGHT,
+    PLANES_LARGE_WIDTH,
+    PLANES_NEXT_TASK,
+    PLANES_NEXT_WORKER,
+    PLANES_RESULT,
+    PLANES_SCRATCH,
+    PLANES_SCRATCH_FLOATS,
+    PLANES_SMALL,
+    PLANES_SMALL_HEIGHT,
+    PLANES_SMALL_WIDTH,
+    POOL,
+)
 from seunet.kernels.simd import (
     add,
     even_lanes,
@@ -31,27 +49,6 @@ from seunet.kernels.simd import (
     where_equal,
 )
 from seunet.kernels.strip_loops import copy_row, fill, round_up
-
-(
-    PLANES_NEXT_TASK,
-    PLANES_NEXT_WORKER,
-    PLANES_COUNT,
-    PLANES_KIND,
-    PLANES_SMALL,
-    PLANES_LARGE,
-    PLANES_RESULT,
-    PLANES_SMALL_HEIGHT,
-    PLANES_SMALL_WIDTH,
-    PLANES_LARGE_HEIGHT,
-    PLANES_LARGE_WIDTH,
-    PLANES_GROUP,
-    PLANES_LARGE_GROUP,
-    PLANES_SCRATCH,
-    PLANES_SCRATCH_FLOATS,
-    PLANES_LENGTH,
-) = range(16)
-
-POOL, UPSAMPLE = range(2)
 
 
 @inlined
@@ -177,14 +174,13 @@ def upsample_gradient_plane(
         copy_row(small_row, 0, result, j * width, width)
 
 
-def make_plane_worker(dtype: types.Float, gradient: bool) -> Any:
-    """A C function void(job): take the next plane until none is left.  Compiled once and kept on disk."""
+def make_worker(dtype: types.Float, gradient: bool) -> Any:
+    """A C function void(job): take the next plane until none is left."""
     dtype_bytes = dtype.bitwidth // 8
-    digest = source_digest()
 
     @worker_function
     def plane_worker(job: Any) -> None:
-        mine = fetch_add(offset(job, PLANES_NEXT_WORKER), 1 if digest != 0 else 0)
+        mine = fetch_add(offset(job, PLANES_NEXT_WORKER), 1)
         row = float_pointer(job[PLANES_SCRATCH] + mine * job[PLANES_SCRATCH_FLOATS] * dtype_bytes, dtype)
         small, large = float_pointer(job[PLANES_SMALL], dtype), float_pointer(job[PLANES_LARGE], dtype)
         result = float_pointer(job[PLANES_RESULT], dtype)

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from seunet.kernels.compiling import VECTOR_BYTES
+from seunet.kernels.jobs import VECTOR_BYTES
 
 _LANE = ir.IntType(32)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import intp
 
-from seunet.kernels import compiling
+from seunet.kernels import jobs
 from seunet.kernels.filter_loops import filter_orders, inlined, jit
 from seunet.kernels.simd import (
     add,
@@ -35,7 +35,7 @@ Block = namedtuple("Block", "height width left columns stride rows")
 between the rows of a buffer, and how many rows a sliding buffer has."""
 
 
-round_up = jit(compiling.round_up)
+round_up = jit(jobs.round_up)
 
 
 @inlined

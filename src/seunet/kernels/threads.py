@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numba import types
+
+from seunet.kernels.compiling.workers import worker_address
 
 _state = {"forked": False}
 
@@ -44,10 +44,10 @@ def team_size() -> int:
 
 
 @cache
-def worker(make: Callable[..., Any], dtype: torch.dtype, *options: bool) -> Callable[[int], None]:
-    """What `make` compiles for C for this type, callable with the address of a job; compiled or read from disk once."""
-    compiled = make(types.float32 if dtype == torch.float32 else types.float64, *options)
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
+def worker(loops: str, dtype: torch.dtype, *options: bool) -> Callable[[int], None]:
+    """The worker of the module `loops` for this type, callable with the address of a job; compiled or read once."""
+    address = worker_address(loops, "float32" if dtype == torch.float32 else "float64", *options)
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
 
 def run_job(

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.kernels.compiling import compiled
+from seunet.kernels.compiling.first_call import compiled
 from seunet.results.counts import short
 from seunet.results.find_objects import Object, Runs
 from seunet.results.frame import Frame

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from seunet.kernels.compiling import compiled
+from seunet.kernels.compiling.first_call import compiled
 
 FAR = 2**31 - 1
 """Beyond every column."""

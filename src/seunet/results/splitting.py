@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from seunet.kernels.compiling import compiled
+from seunet.kernels.compiling.first_call import compiled
 
 
 @compiled

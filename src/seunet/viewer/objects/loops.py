@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seunet.kernels.compiling import compiled
+from seunet.kernels.compiling.first_call import compiled
 
 CELL_PX = 1024
 UNITS = 8
