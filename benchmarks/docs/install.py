@@ -1,0 +1,40 @@
+"""The tables of docs/install.md: the matrix of trials, and what comes with the package beside peers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.record import results, source
+from seunet.evaluation import markdown_table
+
+
+def matrix() -> str:
+    report = results("matrix")
+    parts = [
+        _table("image", report["objects"]),
+        _table("runtime, against our own kernels", report["runtimes"]),
+        _table("Python", report["pythons"]),
+    ]
+    return "\n\n".join([*parts, source(report)])
+
+
+def _table(first: str, rows: dict[str, dict[str, str]]) -> str:
+    columns = list(next(iter(rows.values())))
+    return markdown_table([first, *columns], ([name, *row.values()] for name, row in rows.items()))
+
+
+def footprint() -> str:
+    report = results("footprint")
+    rows = [_row(name, facts) for name, facts in report["packages"].items()]
+    header = ["", "wheel, MB", "packages that come with it", "import, s of the processor"]
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
+
+
+def _row(name: str, facts: dict[str, Any]) -> list[str]:
+    if "reason" in facts:
+        return [name, f"not installed: {facts['reason']}", "", ""]
+    figures = (facts["wheel_mb"], facts["dependencies"], facts["import_seconds"])
+    return [f"{name} {facts['version']}", *map(str, figures)]
+
+
+BLOCKS = {"docs/install.md": {"footprint": footprint, "matrix": matrix}}
