@@ -53,6 +53,31 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.inference
 	$(BIN)/python -m benchmarks.reliability.trial
 
+# The documentation as a site, build/site/index.html; a warning is an error.
+site: $(STAMP)
+	$(BIN)/python -m tools.docs_site
+
+# What the tutorials print and draw, anew.
+tutorials: $(STAMP)
+	$(BIN)/python tools/run_tutorials.py
+
+# Versions and SHA-256 of everything but torch (docs/dependencies.md). The CPU build of torch has no CUDA packages below it.
+TORCH_FROM ?= --torch-backend cpu
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet uv==0.13.8
+	build/lock/bin/uv pip compile pyproject.toml --quiet --all-extras --constraints constraints.txt --python-version 3.11 \
+		--generate-hashes --no-annotate --no-emit-package torch $(TORCH_FROM) --custom-compile-command "make lock" --output-file requirements.lock
+
+licences: $(STAMP)
+	$(BIN)/python tools/licences.py
+
+# Asks a data base of advisories over the network.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install --quiet pip-audit==2.10.1
+	build/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+
 # Image objects, runtimes, Pythons and conditions; of other Pythons those that `make wheels` kept.
 matrix: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.matrix --environments wheels
