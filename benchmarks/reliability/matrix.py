@@ -9,12 +9,8 @@ it.  Without it only this Python is tried.  A cell is "ok", what went wrong, or 
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,20 +22,15 @@ from PIL import Image
 
 import seunet
 from benchmarks.declare import Benchmark
-from benchmarks.record import ROOT, write_results
+from benchmarks.record import write_results
+from benchmarks.reliability.conditions import OK, python_rows, sample_pixels, tried
 from seunet.export import run_by
 from support.cli import seunet as command
 
 BENCHMARK = Benchmark("reliability.matrix", ("results/benchmarks/matrix.json",), 4)
 
-SAMPLE: Final = ROOT / "src" / "seunet" / "samples" / "OS-1-detail.ome.tif"
 ODD_SIZES: Final = ((1, 5), (2, 3), (7, 16), (15, 81), (33, 47), (64, 65), (97, 31), (101, 67), (130, 127), (255, 193))
 DEMO_SIZES: Final = (0.5, 1.0, 1.5)
-OTHER_PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-NOBODY: Final = 65534
-NOWHERE: Final = "/proc/none"
-"""A folder that nobody can make, root neither."""
-OK: Final = "ok"
 
 
 class Arrayed:
@@ -50,12 +41,6 @@ class Arrayed:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.pixels if dtype is None else self.pixels.astype(dtype)
-
-
-def sample_pixels(size_px: int = 384) -> NDArray[np.uint8]:
-    """A part of the H&E image that ships with the package."""
-    pixels: NDArray[np.uint8] = tifffile.imread(SAMPLE)[:size_px, :size_px, :3]
-    return np.ascontiguousarray(pixels)
 
 
 def objects_of(pixels: NDArray[np.uint8], folder: Path) -> dict[str, Any]:
@@ -85,14 +70,6 @@ def objects_of(pixels: NDArray[np.uint8], folder: Path) -> dict[str, Any]:
 def overlap(found: NDArray[Any], expected: NDArray[Any]) -> float:
     """IoU of the foreground."""
     return float(((found == 1) & (expected == 1)).sum() / max(((found == 1) | (expected == 1)).sum(), 1))
-
-
-def tried(action: Callable[[], str]) -> str:
-    """What a trial says, or the first line of its error."""
-    try:
-        return action()
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
 
 
 def object_rows(folder: Path) -> dict[str, dict[str, str]]:
@@ -166,76 +143,6 @@ def file_labels(image: Path, folder: Path, runtime: str, mpp: float) -> NDArray[
     if ran.code:
         raise RuntimeError(ran.err)
     return np.asarray(tifffile.imread(out / image.stem / "labels.tif"))
-
-
-def conditions(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """What a command is begun with, and in which environment."""
-    locked = folder / "read-only-home"
-    locked.mkdir()
-    locked.chmod(0o555)
-    only_reads = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    # Folders of the interpreter may be closed to others; reading is granted, writing is not.
-    only_reads += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-    return {
-        "as it is": ([], {}),
-        "no home": ([], {"HOME": NOWHERE}),
-        "read-only home": ([], {"HOME": str(locked)}),
-        "NUMBA_CACHE_DIR that cannot be written": ([], {"NUMBA_CACHE_DIR": f"{NOWHERE}/cache"}),
-        "another user, who owns nothing": (only_reads, {"HOME": NOWHERE}),
-    }
-
-
-def python_rows(folder: Path, environments: Path | None) -> dict[str, dict[str, str]]:
-    """Each Python by each condition: `seunet segment` of one image, exit 0 and at most one line of warning."""
-    pythons = {"{}.{}".format(*sys.version_info): sys.executable}
-    for version in OTHER_PYTHONS if environments else ():
-        python = environments / f"python{version}" / "venv" / "bin" / "python"  # type: ignore[operator]
-        if python.exists():
-            pythons[f"{version}, from the wheel"] = str(python)
-    image = folder / "small.png"
-    Image.fromarray(sample_pixels(128)).save(image)
-    image.chmod(0o644)
-    folder.chmod(0o755)
-    started = conditions(folder)
-    rows = {
-        name: {title: tried(lambda: in_process(python, image, *how)) for title, how in started.items()}  # noqa: B023
-        for name, python in pythons.items()
-    }
-    for version in OTHER_PYTHONS:
-        if not any(name.startswith(version) for name in rows):
-            rows[version] = dict.fromkeys(started, why_not(version))
-    return dict(sorted(rows.items()))
-
-
-def why_not(version: str) -> str:
-    if version == "3.14":
-        return "not tried: requires-python is < 3.14, and it is not on this machine"
-    return "not tried: no environment with the wheel was given"
-
-
-def in_process(python: str, image: Path, before: list[str], environment: dict[str, str]) -> str:
-    """Segment as a user of that kind; what they see."""
-    if before and (os.geteuid() != 0 or shutil.which(before[0]) is None):
-        return "not tried: needs root and setpriv"
-    with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch).chmod(0o777)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "NUMBA"))}
-        if python != sys.executable:
-            kept.pop("PYTHONPATH", None)
-        asked = [*before, python, "-m", "seunet", "segment", str(image), "-o", "out", "--mpp", "0.25", "--no-progress"]
-        ran = subprocess.run(
-            asked,
-            cwd=scratch,
-            env=kept | {"TMPDIR": scratch} | environment,
-            capture_output=True,
-            text=True,
-            timeout=1200,
-        )
-        done = (Path(scratch) / "out" / "small" / "objects.geojson").is_file()
-    lines = [line for line in ran.stderr.splitlines() if not line.startswith("note: licence")]
-    if ran.returncode or not done:
-        return f"exit {ran.returncode}: {(lines or ['nothing written'])[-1][:100]}"
-    return OK if len(lines) <= 1 else f"{len(lines)} lines of warning: {lines[0][:80]}"
 
 
 def parser() -> argparse.ArgumentParser:
