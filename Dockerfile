@@ -16,7 +16,6 @@ ENV PATH=/opt/seunet/bin:$PATH NUMBA_CACHE_DIR=/opt/compiled
 RUN useradd --uid 1000 seunet && mkdir /data && chown seunet /data && mkdir --mode 1777 /opt/compiled
 USER seunet
 WORKDIR /data
-RUN python -c "import numpy, PIL.Image as P; P.fromarray(numpy.random.default_rng(0).integers(0, 255, (160, 160, 3), 'u1')).save('/tmp/a.png')" \
- && seunet segment /tmp/a.png -o /tmp/out --no-progress && rm -r /tmp/a.png /tmp/out
+RUN seunet warm-up
 ENTRYPOINT ["seunet"]
 CMD ["--help"]

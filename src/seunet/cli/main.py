@@ -32,6 +32,7 @@ from seunet.cli.segment import segment
 from seunet.cli.stopping import Interrupted, Terminated, listen
 from seunet.cli.train import train
 from seunet.cli.view import view
+from seunet.cli.warm_up import warm_up
 from seunet.errors import ResourceError, SeunetError
 from seunet.system import address_space_bytes, settle_without_home
 
@@ -95,6 +96,7 @@ app.command("fit-scale")(fit_scale)
 app.command()(calibrate)
 app.command()(info)
 app.command()(export)
+app.command("warm-up")(warm_up)
 
 
 def fail(line: str, code: int) -> int:

@@ -113,6 +113,9 @@ def segment(
     Example: seunet segment slides/ -o out
     """
     dask = _cluster(dask, workers)
+    from seunet.segmentation.warm_up import compile_beside
+
+    compile_beside()  # before torch is loaded
     from seunet.device import usable_device
     from seunet.models.places import pinned_name
     from seunet.segmentation.inputs import find_inputs

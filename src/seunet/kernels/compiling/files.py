@@ -112,12 +112,10 @@ def folder_for(source: Path) -> Path | None:
 
 @cache
 def _folder_for(package: Path, chosen: str | None) -> Path | None:
-    digest = hashlib.sha256(str(package).encode()).hexdigest()[:16]
-    own = f"{package.name}-{digest}"
     places: list[Callable[[], Path | None]] = [
-        lambda: Path(chosen) / own if chosen else None,
+        lambda: Path(chosen) / "seunet" / package.name if chosen else None,
         lambda: package / "__pycache__",
-        lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seunet" / own,
+        lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seunet" / package.name,
         lambda: private_folder(FOLDER),
     ]
     for place in places:

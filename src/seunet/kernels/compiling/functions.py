@@ -20,7 +20,8 @@ from seunet.kernels.compiling.files import CompiledFiles, folder_for
 
 _packed: Any = serialize.dumps
 _rebuilt: Any = compiler.CompileResult._rebuild
-_JOB: Final = (types.CPointer(types.intp),), types.void
+_pointer_to: Any = types.CPointer
+_JOB: Final = (_pointer_to(types.intp),), types.void
 
 
 def kept_function(function: Any) -> Any:

@@ -52,8 +52,7 @@ def source_digest(folder: Path = KERNELS) -> str:
 @cache
 def worker_address(loops: str, dtype: str, *options: bool) -> int:
     """The address of what `make_worker` of the module `loops` compiles for this type; compiled where it is not kept."""
-    files = CompiledFiles(folder_for(KERNELS / "jobs.py"), loops)
-    key = loops, dtype, options, _made_by()
+    files, key = _files(loops), (dtype, options, _made_by())
     code = files.load(*key)
     if code is None:
         with files.locked():
@@ -65,6 +64,15 @@ def worker_address(loops: str, dtype: str, *options: bool) -> int:
                 else:
                     files.save(code, *key)
     return _linked(code)
+
+
+def worker_is_kept(loops: str, dtype: str, *options: bool) -> bool:
+    """Whether `worker_address` will find it compiled."""
+    return _files(loops).load(dtype, options, _made_by()) is not None
+
+
+def _files(loops: str) -> CompiledFiles:
+    return CompiledFiles(folder_for(KERNELS / "jobs.py"), loops)
 
 
 @cache
