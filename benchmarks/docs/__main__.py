@@ -179,9 +179,32 @@ def parts() -> str:
     return f"{threads}\n\n{maps}\n\n{source(report)}"
 
 
+def cold_start() -> str:
+    """The first image before and now."""
+    report = results("cold_start")
+    titles = {
+        "call, no cache": "`seunet.segment`, nothing compiled",
+        "call, new process": "`seunet.segment`, new process",
+        "call, second": "`seunet.segment`, second call",
+        "command, no cache": "`seunet segment`, nothing compiled",
+        "command, new process": "`seunet segment`, new process",
+        "warm-up": "`seunet warm-up`",
+    }
+    versions = [name for name in ("before", "now") if name in report]
+    rows = [(title, *(_seconds(report[version].get(row)) for version in versions)) for row, title in titles.items()]
+    header = ["", *({"before": f"`{report['before_commit']}`", "now": "now"}[name] for name in versions)]
+    alone = f"`import torch` alone, in a process of its own: {_seconds(report['import_torch'])} s."
+    note = f"The smallest of {report['rounds']} rounds in turn, on a machine that had other work: the clock was loaded."
+    return f"{markdown_table(header, rows)}\n\n{alone} {note} {source(report)}"
+
+
+def _seconds(times: dict[str, float] | None) -> str:
+    return "–" if times is None else f"{times['cpu_s']:.1f} ({times['clock_s']:.1f})"
+
+
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"speed": readme_speed, "told": told.in_short, "throughput": slides.in_short},
-    "docs/speed.md": {"tables": speed_tables},
+    "docs/speed.md": {"tables": speed_tables, "cold-start": cold_start},
     "docs/decisions/0002-fused-kernel.md": {"parts": parts},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},
