@@ -61,7 +61,7 @@ def python_rows(folder: Path, environments: Path | None) -> dict[str, dict[str, 
     """Each Python by each condition: `seunet segment` of one image, exit 0 and at most one line of warning."""
     pythons = {"{}.{}".format(*sys.version_info): sys.executable}
     for version in OTHER_PYTHONS if environments else ():
-        python = environments / f"python{version}" / "venv" / "bin" / "python"  # type: ignore[operator]
+        python = environments.absolute() / f"python{version}" / "venv" / "bin" / "python"  # type: ignore[union-attr]
         if python.exists():
             pythons[f"{version}, from the wheel"] = str(python)
     image = folder / "small.png"
@@ -90,7 +90,7 @@ def in_process(python: str, image: Path, before: list[str], environment: dict[st
     if before and (os.geteuid() != 0 or shutil.which(before[0]) is None):
         return "not tried: needs root and setpriv"
     with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch).chmod(0o777)
+        Path(scratch).chmod(0o1777)  # as /tmp is
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "NUMBA"))}
         if python != sys.executable:
             kept.pop("PYTHONPATH", None)
@@ -104,7 +104,8 @@ def in_process(python: str, image: Path, before: list[str], environment: dict[st
             timeout=1200,
         )
         done = (Path(scratch) / "out" / "small" / "objects.geojson").is_file()
-    lines = [line for line in ran.stderr.splitlines() if not line.startswith("note: licence")]
+    usual = ("note: licence", f"note: {image.name}: scale")
+    lines = [line for line in ran.stderr.splitlines() if not line.startswith(usual)]
     if ran.returncode or not done:
         return f"exit {ran.returncode}: {(lines or ['nothing written'])[-1][:100]}"
     return OK if len(lines) <= 1 else f"{len(lines)} lines of warning: {lines[0][:80]}"
