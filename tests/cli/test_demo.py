@@ -40,6 +40,12 @@ def test_the_demo_segments_its_image_at_four_sizes_told_nothing_and_shows_them_o
     html = (tmp_path / "shown" / PAGE).read_text()
     assert html.count('src="data:image/png;base64,') == 1
     assert rows["objects"][2] in html
+    assert "To look around in it: <code>seunet view shown</code>." in html
+    assert "counts 319 cells" in html
+    figures = json.loads((tmp_path / "shown" / "demo.json").read_text())["systems"][0]
+    assert [str(size["objects"]) for size in figures["sizes"]] == rows["objects"]
+    assert [f"{100 * size['iou_with_whole']:.1f}" for size in figures["sizes"]] == rows["IoU with 1 ×"][::2]
+    assert [size["estimated_mpp"] for size in figures["sizes"]] == estimated.tolist()
     for name, count in zip(("quarter", "half", "whole", "double"), rows["objects"], strict=True):
         features = json.loads((tmp_path / "shown" / name / "objects.geojson").read_text())["features"]
         assert len(features) == int(count)

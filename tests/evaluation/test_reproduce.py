@@ -22,6 +22,7 @@ from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduc
 from seunet.evaluation.reproduce.tables import best_heads, row_names, spread, systems_table
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES
+from seunet.look import look_css
 from seunet.maths import scaled_size
 from seunet.training import Sources
 from support.cli import seunet
@@ -281,8 +282,10 @@ def test_a_page_is_the_same_in_markdown_and_html(tmp_path: Path) -> None:
         "<code>x</code> is <strong>bold</strong> <em>s</em>",
         "<td>1</td>",
         "base64,cG5n",
+        look_css(),
     ):
         assert part in html
+    assert "http" not in html  # nothing is fetched
 
 
 def test_the_best_head_of_each_scale_is_numbered_from_one() -> None:
