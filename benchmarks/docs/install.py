@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.record import results, source
+from benchmarks.record import RESULTS, results, source
 from seunet.evaluation import markdown_table
 
 
@@ -37,4 +37,8 @@ def _row(name: str, facts: dict[str, Any]) -> list[str]:
     return [f"{name} {facts['version']}", *map(str, figures)]
 
 
-BLOCKS = {"docs/install.md": {"footprint": footprint, "matrix": matrix}}
+def _measured(name: str) -> bool:
+    return (RESULTS / "benchmarks" / f"{name}.json").is_file()
+
+
+BLOCKS = {"docs/install.md": {make.__name__: make for make in (footprint, matrix) if _measured(make.__name__)}}
