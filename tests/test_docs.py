@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from benchmarks.docs.__main__ import BLOCKS, rendered
 from seunet.cli import app
+from support.training import prepared_nuclei
 from tools.docs_site.pages import page_paths, tracked
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -112,7 +113,11 @@ def test_the_examples_of_a_docstring_give_what_they_say(path: Path) -> None:
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for block in blocks(page, "python", "py"):
+    code = blocks(page, "python", "py")
+    if any("prepared/monuseg" in block for block in code):
+        (tmp_path / "prepared").mkdir()
+        prepared_nuclei(tmp_path / "made").rename(tmp_path / "prepared" / "monuseg")
+    for block in code:
         exec(compile(block, page, "exec"), {})
 
 

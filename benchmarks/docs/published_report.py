@@ -25,7 +25,12 @@ from seunet.storage import atomic_path, write_text
 
 BENCHMARK = Benchmark(
     "docs.published_report",
-    ("results/monuseg-cpu", "docs/results/monuseg-cpu/figures"),
+    (
+        "results/monuseg-cpu",
+        "docs/results/monuseg-cpu/figures",
+        "results/monuseg-cpu-192px",
+        "docs/results/monuseg-cpu-192px/figures",
+    ),
     1,
     arguments="reports/monuseg-cpu",
     needs=("reports/monuseg-cpu",),

@@ -34,7 +34,8 @@ BENCHMARK = Benchmark(
     "pictures.overlays",
     ("results/benchmarks/overlays.json", "docs/images/overlays.jpg"),
     5,
-    arguments="nuclei-2 --sets prepared/monuseg:5 prepared/consep:7 prepared/tnbc:5 --others CMU-1-Small-Region.svs",
+    arguments="nuclei-2 --sets prepared/monuseg:5 prepared/consep:7 prepared/tnbc:5 "
+    "--others OS-1-detail.ome.tif CMU-1-Small-Region.svs core_A0CE_A7_x_ini_1074_y_ini_716.png",
     needs=(MONUSEG, SLIDE),
 )
 

@@ -9,7 +9,7 @@ import torch
 
 from seunet.models import create_model
 from seunet.training.config import checked_config
-from seunet.training.loop import _epochs
+from seunet.training.loop import epochs_of
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace, without_decay
 
 
@@ -78,8 +78,8 @@ def test_the_pace_reaches_every_group() -> None:
     ("steps", "times", "expected"),
     [(None, None, (70, 1)), (12, None, (3, 1)), (13, 2, (3, 1)), (400, 8, (100, 12)), (1, 8, (1, 1))],
 )
-def test_so_many_steps_are_so_many_epochs_of_any_set_with_validations_spread_over_them(
+def test_so_many_steps_are_so_manyepochs_of_of_any_set_with_validations_spread_over_them(
     steps: int | None, times: int | None, expected: tuple[int, int]
 ) -> None:
     tree = {"data": {"root": "set"}, "recipe": {"steps": steps}, "validation": {"times": times}}
-    assert _epochs(checked_config(tree, "the test"), steps_per_epoch=4) == expected
+    assert epochs_of(checked_config(tree, "the test"), steps_per_epoch=4) == expected

@@ -1,8 +1,9 @@
-"""`seunet info`: parse, call, print."""
+"""`seunet info` and `seunet warm-up`: parse, call, print."""
 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,15 @@ def _print_model(description: dict[str, Any], full: bool, as_json: bool) -> None
 
 def _json(description: dict[str, Any]) -> str:
     return json.dumps(description, indent=2, ensure_ascii=False)
+
+
+def warm_up() -> None:
+    """Compile what the first `segment` would wait for; what is compiled already is left alone.
+
+    Example: seunet warm-up
+    """
+    from seunet.segmentation.warm_up import warm_up as compile_everything
+
+    began = time.monotonic()
+    folder = compile_everything()
+    print(f"compiled functions are in {folder} ({time.monotonic() - began:.0f} s)")

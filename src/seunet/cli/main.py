@@ -25,14 +25,13 @@ from seunet.cli.equivariance import equivariance
 from seunet.cli.evaluate import evaluate
 from seunet.cli.export import export
 from seunet.cli.fitting import calibrate, fit_scale
-from seunet.cli.info import info
+from seunet.cli.info import info, warm_up
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
 from seunet.cli.stopping import Interrupted, Terminated, listen
 from seunet.cli.train import train
 from seunet.cli.view import view
-from seunet.cli.warm_up import warm_up
 from seunet.errors import ResourceError, SeunetError
 from seunet.system import address_space_bytes, settle_without_home
 
