@@ -97,6 +97,7 @@ def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_in
     expected = "yes" if answered["low"] > 0 else "no" if answered["high"] < 0 else "not decided by these data"
     assert f"| Is SEUNet above the CNN? | **{expected}** | {100 * answered['value']:+.2f} (" in text
     assert re.search(r"\| Does the best head move\? \| \*\*(yes|no|not decided by these data)\*\* \|", text)
+    assert "**One training** of CNN: there the interval is of the images alone" in text
     mean = numbers["systems"]["SEUNet"]["mean"]
     assert f"| SEUNet | {100 * mean['value']:.2f} (" in text
     assert len(mean["by_seed"]) == 2

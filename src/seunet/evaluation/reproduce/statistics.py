@@ -168,8 +168,22 @@ def statistics_blocks(document: Mapping[str, Any]) -> list[Block]:
         ),
         Table(["system", f"mean ({share} interval)", "seed by seed"], rows),
         *([Table(["question", "answer", f"difference ({share} interval)"], answers)] if answers else []),
+        *_of_one_training(document),
         Text("Row minus column, in points; bold where the interval excludes zero."),
         Table(["", *names[1:]], pairs),
+    ]
+
+
+def _of_one_training(document: Mapping[str, Any]) -> list[Block]:
+    """What an interval cannot know."""
+    alone = [name for name, one in document["systems"].items() if len(one["seeds"]) == 1]
+    if not alone:
+        return []
+    return [
+        Text(
+            f"**One training** of {'; '.join(alone)}: there the interval is of the images alone, and an answer is one about "
+            "these weights. Other seeds may differ by points."
+        )
     ]
 
 
