@@ -46,7 +46,8 @@ class Viewer:
 
     def prepare(self) -> None:
         """Begin with the first view, while the browser is starting."""
-        threading.Thread(target=self._items[0].prepare, daemon=True).start()
+        # Waited for at the end: a thread that is cut off inside a library aborts the process.
+        threading.Thread(target=self._items[0].prepare).start()
 
     def routes(self) -> list[Route]:
         """What can be asked for."""

@@ -181,8 +181,8 @@ def _of_one_training(document: Mapping[str, Any]) -> list[Block]:
         return []
     return [
         Text(
-            f"**One training** of {'; '.join(alone)}: there the interval is of the images alone, and an answer is one about "
-            "these weights. Other seeds may differ by points."
+            f"**One training** of {'; '.join(alone)}: there the interval is of the images alone, and an answer is one "
+            "about these weights. Other seeds may differ by points."
         )
     ]
 
