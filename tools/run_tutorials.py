@@ -68,7 +68,7 @@ def run(path: Path) -> None:
             if "data" in output:
                 lighter(output["data"])
             if "text" in output:
-                output["text"] = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output["text"])
+                output["text"] = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|\r(?=\n)", "", output["text"])
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"], "language_info": {"name": "python"}}
     notebook.metadata["ran"] = code_hash(notebook)
     nbformat.write(notebook, path)
