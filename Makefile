@@ -52,6 +52,7 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.data
 	$(BIN)/python -m benchmarks.reliability.training
 	$(BIN)/python -m benchmarks.reliability.inference
+	$(BIN)/python -m benchmarks.reliability.cluster
 	$(BIN)/python -m benchmarks.reliability.trial
 
 # The documentation as a site, build/site/index.html; a warning is an error.
@@ -61,6 +62,10 @@ site: $(STAMP)
 # What the tutorials print and draw, anew.
 tutorials: $(STAMP)
 	$(BIN)/python tools/run_tutorials.py
+
+# 500 images and 20 large slides in one process, about an hour.
+soak: $(STAMP)
+	$(BIN)/python -m benchmarks.reliability.soak
 
 # Versions and SHA-256 of everything but torch (docs/dependencies.md). The CPU build of torch has no CUDA packages below it.
 TORCH_FROM ?= --torch-backend cpu

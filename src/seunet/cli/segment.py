@@ -164,7 +164,7 @@ def segment(
 
             results = one_after_the_other(found.items, out, choices, shown)
         else:
-            from seunet.segmentation.segment_many import over_cluster
+            from seunet.segmentation.cluster import over_cluster
 
             results = over_cluster(found.items, out, choices, dask, workers)
         totals = segment_all(found, out, results, _announcer(found, out, stack))

@@ -54,12 +54,20 @@ class FileResult(NamedTuple):
     """Its row in summary.csv."""
 
 
-def segment_file(item: Item, out: Path, choices: Choices, progress: Progress | None = None) -> FileResult:
-    """Analyse one image into OUT/NAME; what is complete is kept, what was begun is resumed."""
+def segment_file(
+    item: Item, out: Path, choices: Choices, progress: Progress | None = None, wait: bool = False
+) -> FileResult:
+    """Analyse one image into OUT/NAME; what is complete is kept, what was begun is resumed.
+
+    With `wait`, another process that is at work there is waited for, instead of an error.
+    """
     started = time.monotonic()
     chosen = shared_model(choices.model)
     folder = out / item.name
-    with held(folder), closing(open_guarded(item.path, item.mpp if item.mpp is not None else choices.mpp)) as image:
+    with (
+        held(folder, wait),
+        closing(open_guarded(item.path, item.mpp if item.mpp is not None else choices.mpp)) as image,
+    ):
         described = describe(image)
         opened = time.monotonic()
         scale = known_scale(image, chosen.model, choices.scale)

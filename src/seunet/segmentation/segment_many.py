@@ -1,36 +1,20 @@
-"""Many images, one after the other or over a Dask cluster: what fails is reported, and the rest is done.
-
-On a cluster a slide is one task, of the same code as in one process.  A task is two strings and its result is one
-(JSON), so nothing of ours is pickled but the name of a function.  A worker that dies is replaced by Dask and its slide
-is begun again elsewhere, where the ledger in OUT lets it go on.
-"""
+"""Many images, one after the other (over a cluster: `cluster.py`): what fails is reported, and the rest is done."""
 
 from __future__ import annotations
 
-import json
-import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from seunet.errors import InputError, ResourceError, SeunetError, StorageError
-from seunet.memory import keep_freed_memory
+from seunet.errors import InputError, SeunetError, StorageError
 from seunet.progress import Progress
 from seunet.results.cohort import summarise
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.one_file import FileResult, segment_file
 from seunet.segmentation.options import Choices
 
-if TYPE_CHECKING:
-    from distributed import Client
-
 EXIT_PART: Final = 5
-LOCAL: Final = "local"
-CONNECT_SECONDS = 8
-RETRIES: Final = 3
-"""Workers that a slide may take down before it is given up: one that kills every worker must not stop the cohort."""
 
 
 class Failure(NamedTuple):
@@ -53,10 +37,13 @@ def one_after_the_other(
         yield attempt(item, out, choices, progress(item))
 
 
-def attempt(item: Item, out: Path, choices: Choices, progress: Progress | None = None) -> Result:
-    """One image; what is wrong with it becomes a line, what is wrong with the disk ends everything."""
+def attempt(item: Item, out: Path, choices: Choices, progress: Progress | None = None, wait: bool = False) -> Result:
+    """One image; what is wrong with it becomes a line, what is wrong with the disk ends everything.
+
+    With `wait`, another process that is at this image is waited for, and its result taken.
+    """
     try:
-        return segment_file(item, out, choices, progress)
+        return segment_file(item, out, choices, progress, wait)
     except StorageError:
         raise
     except SeunetError as error:
@@ -66,101 +53,6 @@ def attempt(item: Item, out: Path, choices: Choices, progress: Progress | None =
         line = " ".join(str(error).split())
         where = item.path.name
         return Failure(item.name, line if where in line or item.name in line else f"{where}: {line}", error.exit_code)
-
-
-def over_cluster(
-    items: Sequence[Item], out: Path, choices: Choices, address: str, workers: int | None = None
-) -> Iterator[Result]:
-    """Results as they come, in any order."""
-    with _client(address, workers) as client:
-        from distributed import as_completed
-
-        tasks = {
-            client.submit(
-                work, _item_text(item), str(out.absolute()), choices.model_dump_json(), key=f"seunet-{item.name}"
-            ): item
-            for item in items
-        }
-        for future, result in as_completed(list(tasks), with_results=True, raise_errors=False):
-            item = tasks[future]
-            if future.status == "finished":
-                yield _result(json.loads(result))
-            else:
-                reason = f"{type(future.exception()).__name__}: {future.exception()}"
-                line = f"{item.path.name}: given up by the cluster ({' '.join(reason.split())[:200]}); run it again"
-                yield Failure(item.name, line, ResourceError.exit_code)
-
-
-def work(item: str, out: str, choices: str) -> str:
-    """What a worker does: one slide."""
-    keep_freed_memory()
-    fields = json.loads(item)
-    todo = Item(Path(fields["path"]), fields["mpp"], fields["name"])
-    result: Result
-    try:
-        result = attempt(todo, Path(out), Choices.model_validate_json(choices))
-    except StorageError as error:
-        result = Failure(todo.name, " ".join(str(error).split()), error.exit_code)
-    return json.dumps({"kind": type(result).__name__, **result._asdict()})
-
-
-def _item_text(item: Item) -> str:
-    return json.dumps({"path": str(item.path.absolute()), "mpp": item.mpp, "name": item.name})
-
-
-def _result(fields: dict[str, Any]) -> Result:
-    if fields.pop("kind") == Failure.__name__:
-        return Failure(**fields)
-    return FileResult(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
-
-
-@contextmanager
-def _client(address: str, workers: int | None) -> Iterator[Client]:
-    try:
-        import distributed
-    except ImportError:
-        raise InputError("--dask needs Dask distributed; pip install distributed") from None
-    import dask
-
-    # A slide is longer than Dask expects a task to be, and each worker has its threads for itself.
-    dask.config.set({"distributed.scheduler.allowed-failures": RETRIES, "distributed.admin.tick.limit": "1h"})
-    if address == LOCAL:
-        with (
-            distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
-        return
-    with _connected(address) as client:
-        yield client
-
-
-def _connected(address: str) -> Client:
-    """A client of the scheduler there, within a time limit: another server may accept and then keep silent."""
-    import distributed
-
-    outcome: list[Client | Exception] = [TimeoutError()]
-
-    def connect() -> None:
-        try:
-            outcome[0] = distributed.Client(address, timeout=CONNECT_SECONDS)
-        except Exception as error:  # another server answers anything: its web page, read as a length
-            outcome[0] = error
-
-    attempt = threading.Thread(target=connect, daemon=True)
-    attempt.start()
-    attempt.join(CONNECT_SECONDS + 1)
-    found = outcome[0]
-    if isinstance(found, Exception):
-        reason = f"no scheduler answers there ({type(found).__name__})"
-        raise InputError(f"--dask {address}: {reason}; start one or correct it")
-    return found
 
 
 class Totals(NamedTuple):
