@@ -23,6 +23,7 @@ from benchmarks.docs import (
     install,
     nuclei,
     nuclei_2,
+    operation,
     outputs,
     published_report,
     scale,
@@ -222,6 +223,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **slides.BLOCKS,
     **view.BLOCKS,
     **device.BLOCKS,
+    **operation.BLOCKS,
 }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 
 RECURSIVE = typer.Option(False, "--recursive", "-r", help="Search folders at any depth; OUT mirrors their subfolders.")
-INPUTS = typer.Argument(..., metavar="INPUT...", help="Images, slides, folders, patterns, or a CSV with path,mpp.")
+INPUTS = typer.Argument(
+    ...,
+    metavar="INPUT...",
+    help="Images, slides, folders, patterns, s3://, gs:// and https:// addresses of them, or a CSV with path,mpp.",
+)
 OUT = typer.Option(
     ...,
     "-o",
     "--out",
-    readable=False,
     metavar="OUT",
-    help="Folder for the results; each input gets a folder of its own in it.",
+    help="Folder for the results, or one in a store (s3://, gs://); each input gets a folder of its own in it.",
 )
 MODEL = typer.Option(
     "nuclei",
@@ -83,7 +87,7 @@ PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 def segment(
     inputs: list[str] = INPUTS,
-    out: Path = OUT,
+    out: str = OUT,
     recursive: bool = RECURSIVE,
     model: str = MODEL,
     mpp: float | None = MPP,
@@ -120,6 +124,7 @@ def segment(
     from seunet.models.places import pinned_name
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
+    from seunet.segmentation.stores import OutPlace, through_stores
     from seunet.segmentation.tiled.tile_predictor import shared_model
 
     keep_freed_memory()
@@ -144,8 +149,12 @@ def segment(
         device=usable_device(device),
         runtime=runtime,
     )
-    check_out(out)
+    place = OutPlace(out)
+    check_out(place.folder)
     found = find_inputs(inputs, recursive)
+    in_stores = place.url is not None or any(item.remote is not None for item in found.items)
+    if in_stores and dask is not None:
+        raise InputError("--dask and --workers take folders, no addresses of stores; mount the store on all nodes")
     used = shared_model(model).model  # a missing model is reported once, not per input
     card = used.card
     if used.source is not None:
@@ -154,7 +163,7 @@ def segment(
         print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
-    with resumable(), ExitStack() as stack:
+    with resumable(), place.opened() if in_stores else nullcontext(), ExitStack() as stack:
         if dask is None:
             numbers = {item.name: number for number, item in enumerate(found.items, start=1)}
 
@@ -162,12 +171,15 @@ def segment(
                 name = f"{numbers[item.name]} of {len(numbers)} {Path(item.name).parent / item.path.name}"
                 return stack.enter_context(progress_of(progress, timed=True, name=name))
 
-            results = one_after_the_other(found.items, out, choices, shown)
+            if in_stores:
+                results = through_stores(found.items, place, choices, shown)
+            else:
+                results = one_after_the_other(found.items, place.folder, choices, shown)
         else:
             from seunet.segmentation.cluster import over_cluster
 
-            results = over_cluster(found.items, out, choices, dask, workers)
-        totals = segment_all(found, out, results, _announcer(found, out, stack))
+            results = over_cluster(found.items, place.folder, choices, dask, workers)
+        totals = segment_all(found, place.folder, results, _announcer(found, place.named, stack))
     if len(found.items) + len(found.faults) > 1:
         print(totals)
     if totals.exit_code:
@@ -236,7 +248,7 @@ def _use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-def _announcer(inputs: Inputs, out: Path, bars: ExitStack) -> Any:
+def _announcer(inputs: Inputs, named: Callable[[str], str], bars: ExitStack) -> Any:
     from seunet.segmentation.segment_many import Failure
 
     paths: dict[str, Item] = {item.name: item for item in inputs.items}
@@ -255,6 +267,6 @@ def _announcer(inputs: Inputs, out: Path, bars: ExitStack) -> Any:
             if name.endswith(":objects")
         )
         done = {"done": "", "part": " (in part)", "before": " (was there)"}[result.state]
-        print(f"{out / result.name}: {counts or 'no objects'}{done}")
+        print(f"{named(result.name)}: {counts or 'no objects'}{done}")
 
     return announce

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
 from seunet.storage.files import read_table
+from seunet.storage.object_store import Remote, files_at, is_url, shown
+from seunet.storage.store_cache import copy_path
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8", ".bmp", ".webp")
 SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".vms", ".vmu", ".svslide", ".czi")
@@ -54,6 +56,8 @@ class Item(NamedTuple):
     path: Path
     mpp: float | None
     name: str
+    remote: Remote | None = None
+    """The file in a store that `path` is to be the copy of."""
 
 
 class Inputs(NamedTuple):
@@ -70,6 +74,7 @@ class _Found(NamedTuple):
     where: str
     base: Path | None = None
     """The folder whose subfolders the result's folder mirrors; None where the file's own name is enough."""
+    remote: Remote | None = None
 
 
 def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:
@@ -120,7 +125,9 @@ def safe_name(text: str) -> str:
 
 def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found | InputError]:
     path = Path(text)
-    if path.is_dir():
+    if is_url(text):
+        yield from _in_store(text, recursive, warnings)
+    elif path.is_dir():
         files = sorted(_files_below(path) if recursive else path.iterdir())
         images = [file for file in files if _is_image(file)]
         _name_skipped(text, files, warnings)
@@ -141,6 +148,24 @@ def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found 
         yield from (_Found(file, None, str(file)) for file in images)
     else:
         raise InputError(f"{text}: no such file or folder; check the path")
+
+
+def _in_store(url: str, recursive: bool, warnings: list[str]) -> Iterator[_Found]:
+    """The file of that address, or the images of a folder or pattern; results are no images."""
+    files = {copy_path(file.url): file for file in files_at(url, recursive)}
+    asked = copy_path(url)
+    if asked in files:  # a file that is named itself may have any suffix
+        yield _Found(asked, None, shown(url), None, files[asked])
+        return
+    _name_skipped(shown(url), list(files), warnings)
+    results = {path.parent for path in files if path.name in RESULT_MARKS}
+    images = [path for path in files if path.suffix.lower() in SUFFIXES and path.parent not in results]
+    images = [path for path in images if not path.name.startswith(".")]
+    if not images:
+        raise InputError(f"{shown(url)}: no images there{'' if recursive else '; --recursive searches its subfolders'}")
+    yield from (
+        _Found(path, None, shown(files[path].url), asked if recursive else None, files[path]) for path in images
+    )
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -174,6 +199,10 @@ def _rows(table: Path, warnings: list[str]) -> Iterator[_Found | InputError]:
         where = f"{table.name} row {number}"
         path = table.parent / row["path"]
         try:
+            if is_url(row["path"]):
+                mpp = _row_mpp(row, where)
+                yield from (found._replace(mpp=mpp) for found in _in_store(row["path"], False, warnings))
+                continue
             if not row["path"] or not path.is_file():
                 raise InputError(f"{where}: no such file {row['path'][:200]!r}; paths are relative to the table")
             yield _Found(path, _row_mpp(row, where), where)
@@ -207,7 +236,7 @@ def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], li
     for one, name in zip(found, _names(found), strict=True):
         first = taken.setdefault(name.casefold(), one)
         if first is one:
-            items.append(Item(one.path, one.mpp, name))
+            items.append(Item(one.path, one.mpp, name, one.remote))
         elif first.path.resolve() != one.path.resolve():
             faults.append(
                 InputError(f"{one.where}: its results would go to {name}/ like those of {first.where}; rename one file")

@@ -35,6 +35,7 @@ from seunet.segmentation.run_json import document_of, finished, forget, gap_line
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tiled.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
+from seunet.storage.object_store import shown
 from seunet.storage.output_folder import held
 
 OVERLAY_PX: Final = 2048
@@ -89,7 +90,9 @@ def segment_file(
         )
         note_scale(document, scale)
         # Where the viewer finds the slide: from the result, so that both can be moved together.
-        document["source"] = Path(os.path.relpath(item.path, folder)).as_posix()
+        document["source"] = (
+            Path(os.path.relpath(item.path, folder)).as_posix() if item.remote is None else shown(item.remote.url)
+        )
         document["clock"]["seconds_by_part"]["scale"] = round(estimated - opened, 2)
         document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
