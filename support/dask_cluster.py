@@ -36,7 +36,8 @@ def scheduler() -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(
         [*command, "--no-dashboard"],
-        env=_environment(),
+        # Without stealing, each worker gets its share of the tasks, however slow the machine is.
+        env={**_environment(), "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "false"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec.registry
 import numpy as np
 import pytest
+from fsspec.registry import _registry
 from PIL import Image
 
 from seunet.errors import StorageError
@@ -235,7 +235,7 @@ def test_without_the_extra_its_name_is_said(disc_model: Path, tmp_path: Path, mo
     for module in ("s3fs", "aiohttp"):
         monkeypatch.setitem(sys.modules, module, None)
     for kind in ("s3", "https"):
-        monkeypatch.delitem(fsspec.registry._registry, kind, raising=False)
+        monkeypatch.delitem(_registry, kind, raising=False)
     for url in ("s3://somewhere/a.png", "https://example.org/a.png"):
         ran = segment(url, "-o", tmp_path / "out", "-m", disc_model)
         assert ran.code == 2

@@ -29,7 +29,7 @@ RECURSIVE = typer.Option(False, "--recursive", "-r", help="Search folders at any
 INPUTS = typer.Argument(
     ...,
     metavar="INPUT...",
-    help="Images, slides, folders, patterns, s3://, gs:// and https:// addresses of them, or a CSV with path,mpp.",
+    help="Images, slides, folders, patterns, their addresses (s3://, gs://, https://), or a CSV with path,mpp.",
 )
 OUT = typer.Option(
     ...,

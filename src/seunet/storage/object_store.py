@@ -52,9 +52,8 @@ def check_kind(url: str, known: tuple[str, ...]) -> None:
     """Refuse an address that is not of these kinds."""
     kind = urlsplit(url).scheme
     if kind not in known:
-        raise InputError(
-            f"{shown(url)}: {kind}:// is not among {', '.join(f'{name}://' for name in known)}; use a path"
-        )
+        kinds = ", ".join(f"{name}://" for name in known)
+        raise InputError(f"{shown(url)}: {kind}:// is not among {kinds}; use one of them or a path")
 
 
 def files_at(url: str, recursive: bool = False) -> list[Remote]:
@@ -65,13 +64,11 @@ def files_at(url: str, recursive: bool = False) -> list[Remote]:
         if urlsplit(url).scheme in ("http", "https"):  # a page is no folder, and "?" no pattern
             return [_remote(url, system.info(path))]
         if any(sign in path for sign in "*[?"):
-            return [
-                _remote(system.unstrip_protocol(name), facts) for name, facts in system.glob(path, detail=True).items()
-            ]
-        facts = system.info(path)
-        if facts["type"] == "file":
-            return [_remote(system.unstrip_protocol(path), facts)]
-        found = system.find(path, maxdepth=None if recursive else 1, detail=True)
+            found = system.glob(path, detail=True)
+        elif (facts := system.info(path))["type"] == "file":
+            found = {path: facts}
+        else:
+            found = system.find(path, maxdepth=None if recursive else 1, detail=True)
         return [_remote(system.unstrip_protocol(name), facts) for name, facts in sorted(found.items())]
 
     return _asked(url, listed, CONTACT_SECONDS)
@@ -173,12 +170,8 @@ def _in_one_line(url: str, error: BaseException, kind: type[SeunetError]) -> Bas
     if any(isinstance(cause, ImportError) for cause in _causes(error)):
         return InputError(f"{where}: needs packages for object stores; pip install 'seunet[cloud]'")
     if any("Credential" in type(cause).__name__ for cause in _causes(error)):
-        variables = (
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            if where.startswith("s3")
-            else "GOOGLE_APPLICATION_CREDENTIALS"
-        )
-        return kind(f"{where}: no credentials for this store; set {variables}, or a profile")
+        variables = _CREDENTIALS.get(urlsplit(url).scheme, "GOOGLE_APPLICATION_CREDENTIALS")
+        return kind(f"{where}: no credentials for this store; set {variables}")
     unanswered = any(sign in type(cause).__name__ for cause in _causes(error) for sign in ("Connect", "Timeout"))
     if isinstance(error, FileNotFoundError) and not unanswered:
         return kind(f"{where}: no such file, folder or bucket; check the address")
