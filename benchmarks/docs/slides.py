@@ -35,6 +35,37 @@ def slides(report: dict[str, Any]) -> str:
     return f"{text} {source(report)}"
 
 
+def many_images() -> str:
+    """Small images one after the other and two at once; more cores by arithmetic."""
+    report = results("many_images")
+    alone, two = (report["processes"][number] for number in ("1", "2"))
+    images, start = report["images"], report["start"]["cpu_s"]
+    each = (alone["cpu_s"] - start) / images
+    slower = (two["cpu_s"] - 3 * start) / (alone["cpu_s"] - start)
+    rows = [
+        (
+            f"{number}, measured",
+            f"{row['cpu_s']:.0f} s",
+            f"{row['clock_s']:.0f} s",
+            f"{alone['clock_s'] / row['clock_s']:.2f} ×",
+        )
+        for number, row in (("1", alone), ("2", two))
+    ]
+    for cores in (2, 8, 64):
+        clock = 2 * start + images * each * slower / cores
+        rows.append((f"{cores}, by arithmetic", "", f"{clock:.0f} s", f"{(start + images * each) / clock:.1f} ×"))
+    header = [f"{images} images of {report['side_px']}², processes", "CPU", "clock", "against one"]
+    same = "All files have the same bytes." if report["same_bytes"] else "THE FILES DIFFER."
+    text = (
+        f"{same} An image takes {each:.2f} s of CPU in one process and {slower:.2f} × that beside another one; a "
+        f"process takes {start:.1f} s to start and do its first image. *By arithmetic*: the command starts, then its "
+        "processes, then they share the images; memory that is slower for many cores than for two is not in it. The clock was "
+        f"measured on a machine with other work (load {report['load']:.0f} on {report['machine']['cores']} cores); CPU "
+        "is little changed by that."
+    )
+    return f"{markdown_table(header, rows)}\n\n{text} {source(report)}"
+
+
 def _row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     objects = sum(row["objects"].values())
     time = f"{row['seconds']:.0f} s"
@@ -90,4 +121,4 @@ def outlines(report: dict[str, Any]) -> str:
     )
 
 
-BLOCKS = {"docs/segment.md": {"measured": measured}}
+BLOCKS = {"docs/segment.md": {"measured": measured, "many-images": many_images}}

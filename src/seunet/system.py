@@ -72,6 +72,16 @@ def peak_resident() -> int:
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource is not None else 0
 
 
+def memory_bytes() -> int:
+    """The memory of this machine that nobody uses, or all of it where that is not told; one GiB where nothing is."""
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 2**30
+
+
 def settle_without_home() -> None:
     """Where there is no home that can be written, give Matplotlib the folder that it would complain of in two lines."""
     if not os.access(os.path.expanduser("~"), os.W_OK):

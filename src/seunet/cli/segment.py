@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -79,9 +80,14 @@ STRICT = typer.Option(False, "--strict", help="Stop a slide at its first unreada
 OVERWRITE = typer.Option(False, "--overwrite", help="Recompute existing results.")
 DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
 RUNTIME = typer.Option("native", "--runtime", metavar="native|onnx|openvino", help="Who computes the network.")
-THREADS = typer.Option(None, "--threads", metavar="N", help="Threads; default: all cores.")
+THREADS = typer.Option(None, "--threads", metavar="N", help="Threads, of all processes together; default: all cores.")
 DASK = typer.Option(None, "--dask", metavar="ADDRESS|local", help="Spread the inputs over a Dask cluster.")
-WORKERS = typer.Option(None, "--workers", metavar="N", help="Slides at once, each in a process (--dask local).")
+WORKERS = typer.Option(
+    None,
+    "--workers",
+    metavar="N",
+    help="Inputs at once, each in a process; default: several if many are small.",
+)
 PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
@@ -124,6 +130,7 @@ def segment(
     from seunet.models.places import pinned_name
     from seunet.segmentation.inputs import find_inputs
     from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
+    from seunet.segmentation.side_by_side import shared_out, side_by_side
     from seunet.segmentation.stores import OutPlace, through_stores
     from seunet.segmentation.tiled.tile_predictor import shared_model
 
@@ -153,7 +160,7 @@ def segment(
     check_out(place.folder)
     found = find_inputs(inputs, recursive)
     in_stores = place.url is not None or any(item.remote is not None for item in found.items)
-    if in_stores and dask is not None:
+    if in_stores and (dask is not None or (workers or 1) > 1):
         raise InputError("--dask and --workers take folders, no addresses of stores; mount the store on all nodes")
     used = shared_model(model).model  # a missing model is reported once, not per input
     card = used.card
@@ -163,6 +170,7 @@ def segment(
         print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
+    results: Iterable[Result]
     with resumable(), place.opened() if in_stores else nullcontext(), ExitStack() as stack:
         if dask is None:
             numbers = {item.name: number for number, item in enumerate(found.items, start=1)}
@@ -174,7 +182,9 @@ def segment(
             if in_stores:
                 results = through_stores(found.items, place, choices, shown)
             else:
-                results = one_after_the_other(found.items, place.folder, choices, shown)
+                shares = shared_out(found.items, choices, workers, threads)
+                together = side_by_side(shares.together, place.folder, choices, shares.processes, shares.threads)
+                results = chain(together, one_after_the_other(shares.after, place.folder, choices, shown))
         else:
             from seunet.segmentation.cluster import over_cluster
 
@@ -217,15 +227,14 @@ def _mpp(mpp: float | None, magnification: float | None) -> float | None:
 
 
 def _cluster(address: str | None, workers: int | None) -> str | None:
-    """`--workers` alone is a cluster of this machine; another cluster has workers of its own."""
+    """`--workers` is of this machine, without Dask or with; another cluster has workers of its own."""
     if workers is None:
         _refuse_unless_somebody_listens(address)
-        return address
-    if workers < 1:
+    elif workers < 1:
         raise InputError(f"--workers {workers}: must be 1 or more")
-    if address not in (None, "local"):
+    elif address not in (None, "local"):
         raise InputError(f"--workers {workers}: the cluster at {address} has its own; leave it out or use --dask local")
-    return "local"
+    return address
 
 
 def _refuse_unless_somebody_listens(address: str | None) -> None:
