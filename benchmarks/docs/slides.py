@@ -59,9 +59,9 @@ def many_images() -> str:
     text = (
         f"{same} An image takes {each:.2f} s of CPU in one process and {slower:.2f} × that beside another one; a "
         f"process takes {start:.1f} s to start and do its first image. *By arithmetic*: the command starts, then its "
-        "processes, then they share the images; memory that is slower for many cores than for two is not in it. The clock was "
-        f"measured on a machine with other work (load {report['load']:.0f} on {report['machine']['cores']} cores); CPU "
-        "is little changed by that."
+        "processes, then they share the images; memory that is slower for many cores than for two is not in it. The "
+        f"clock was measured on a machine with other work (load {report['load']:.0f} on {report['machine']['cores']} "
+        "cores); CPU is little changed by that."
     )
     return f"{markdown_table(header, rows)}\n\n{text} {source(report)}"
 
