@@ -25,6 +25,8 @@ def test_scalars_a_picture_and_a_figure_are_written_and_what_is_learnt_is_not_ch
 
     run_with_board(nuclei, tmp_path / "run", 10)
     run_with_board(nuclei, tmp_path / "run", resume=True)
+    seconds = [path.name.split(".")[3] for path in (tmp_path / "run" / "tensorboard").iterdir()]
+    assert len(set(seconds)) == 2, "names tell TensorBoard which came first"
     train_alone(tiny_config(nuclei), tmp_path / "plain")
     assert learnt(tmp_path / "run") == learnt(tmp_path / "plain")
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()

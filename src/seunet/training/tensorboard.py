@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,12 @@ def board(folder: Path, wanted: bool) -> Iterator[Board | None]:
         yield None
         return
     run = RunFolder(folder)
-    shown = Board(lambda step: SummaryWriter(str(run.board), purge_step=step), run)
+
+    def writer(step: int) -> SummaryWriter:
+        _wait_for_a_later_name(run.board)
+        return SummaryWriter(str(run.board), purge_step=step)
+
+    shown = Board(writer, run)
     # TensorBoard writes in a thread and raises again here what it could not: the thread need not say so as well.
     before = threading.excepthook
     threading.excepthook = lambda failed: None if isinstance(failed.exc_value, OSError) else before(failed)
@@ -57,6 +63,12 @@ def board(folder: Path, wanted: bool) -> Iterator[Board | None]:
             shown.close()
         finally:
             threading.excepthook = before
+
+
+def _wait_for_a_later_name(folder: Path) -> None:
+    """TensorBoard reads its files in the order of their names, which begin with the second they were made in."""
+    while any(folder.glob(f"events.out.tfevents.{int(time.time()):010d}.*")):
+        time.sleep(0.05)
 
 
 class Board:
