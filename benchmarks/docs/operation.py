@@ -22,6 +22,16 @@ def cluster() -> str:
     return f"{markdown_table(['two workers', ''], rows)}\n\n{source(report)}"
 
 
+def slide_kills() -> str:
+    """Kills at random moments of one slide."""
+    report = results("slide_kills")
+    kill = report["kill"]
+    rows = [(f"killed {moment}", count) for moment, count in kill["moments"].items()]
+    rows += [("kills in all", kill["kills"]), ("runs that then did not end", kill["failed"])]
+    rows += [("results whose bytes are not those of a run that was never broken", kill["other_bytes"])]
+    return f"{markdown_table([kill['slide'], ''], rows)}\n\n{source(report)}"
+
+
 def soak() -> str:
     """A long run in one process."""
     report = results("soak")
@@ -33,4 +43,4 @@ def soak() -> str:
     return f"{markdown_table([f'{images}, then {slides}', ''], rows)}\n\n{source(report)}"
 
 
-BLOCKS = {"docs/results/operation.md": {"cluster": cluster, "soak": soak}}
+BLOCKS = {"docs/results/operation.md": {"slide-kills": slide_kills, "cluster": cluster, "soak": soak}}
