@@ -268,6 +268,10 @@ def _client(address: str, workers: int | None) -> Iterator[Client]:
             "distributed.scheduler.allowed-failures": RETRIES,
             "distributed.admin.tick.limit": "1h",
             "distributed.comm.timeouts.tcp": SILENCE,
+            # A slide that waits at a worker would be blamed for its death as well.
+            "distributed.scheduler.worker-saturation": 1.0,
+            # Where the cores are busy a worker may take long to come back; given up, it is not replaced.
+            "distributed.deploy.lost-worker-timeout": "1h",
         }
     )
     if address == LOCAL:
