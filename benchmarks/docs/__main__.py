@@ -26,6 +26,7 @@ from benchmarks.docs import (
     operation,
     outputs,
     published_report,
+    reliability,
     scale,
     slides,
     told,
@@ -224,6 +225,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **view.BLOCKS,
     **device.BLOCKS,
     **operation.BLOCKS,
+    **reliability.BLOCKS,
 }
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.declare import REAL, Benchmark
 from benchmarks.record import write_results
 from benchmarks.reliability.images import bomb_figures, cut_figures, guard_figures, mutant_figures
+from benchmarks.reliability.outlines import outline_figures
 from benchmarks.reliability.zeros import exit_unless_zero, parser_with_divisor
 
 BENCHMARK = Benchmark(
@@ -34,6 +35,7 @@ SECTIONS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "cut_files": cut_figures,
     "bombs": bomb_figures,
     "guarded_reading": guard_figures,
+    "outlines": outline_figures,
 }
 
 MUST_BE_ZERO = {
@@ -46,6 +48,9 @@ MUST_BE_ZERO = {
     "not_refused",
     "over_1_second",
     "over_20_percent",
+    "invalid",
+    "other_area",
+    "below_0.999",
 }
 
 
