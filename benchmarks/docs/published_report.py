@@ -17,9 +17,9 @@ from pathlib import Path
 
 from benchmarks.declare import Benchmark
 from benchmarks.measure.model.training_runs import keep
-from benchmarks.record import RESULTS, ROOT
+from benchmarks.record import RESULTS, ROOT, results, source
 from seunet.errors import unknown_name
-from seunet.evaluation import Block, Heading, as_markdown, write_pictures
+from seunet.evaluation import Block, Heading, as_markdown, markdown_table, write_pictures
 from seunet.evaluation.reproduce import grouped, jobs, page, read_measured, read_protocol, statistics_of
 from seunet.storage import atomic_path, write_text
 
@@ -30,6 +30,8 @@ BENCHMARK = Benchmark(
         "docs/results/monuseg-cpu/figures",
         "results/monuseg-cpu-192px",
         "docs/results/monuseg-cpu-192px/figures",
+        "results/bcss-patches",
+        "docs/results/bcss-patches/figures",
     ),
     1,
     arguments="reports/monuseg-cpu",
@@ -58,9 +60,9 @@ def copy(report: Path) -> None:
     for folder in (job.folder_name for job in jobs(protocol) if job.folder_name in there):
         keep(report / "runs" / folder, kept / "runs" / folder)
         measured = report / "measured" / folder
-        for source in (path for pattern in KEPT_FILES for path in measured.glob(pattern)):
-            with atomic_path(kept / "measured" / folder / source.relative_to(measured)) as part:
-                shutil.copyfile(source, part)
+        for file in (path for pattern in KEPT_FILES for path in measured.glob(pattern)):
+            with atomic_path(kept / "measured" / folder / file.relative_to(measured)) as part:
+                shutil.copyfile(file, part)
     shutil.copyfile(PROTOCOLS[report.name], kept / "protocol.yaml")
     numbers = statistics_of(protocol, grouped(read_measured(protocol, kept)))
     write_text(kept / "statistics.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
@@ -79,10 +81,25 @@ def report_text(name: str) -> str:
     return as_markdown(blocks(name), (ROOT / page_of(name)).parent).rstrip("\n")
 
 
+def bcss_hours() -> str:
+    """What the whole of BCSS would take."""
+    report = results("bcss_hours")
+    rows = [
+        (title, f"{hours['training_core_hours']:,}", f"{hours['evaluation_core_hours']:,}")
+        for title, hours in report["hours"].items()
+    ]
+    windows = f"{report['training_windows']:,} windows, {report['epochs']} epochs"
+    judged = f"{report['test_windows']:,} windows, {report['test_scales']} scales"
+    header = ["one seed, core-hours", f"training ({windows})", f"evaluation, blind ({judged})"]
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
+
+
 KEPT = [name for name in PROTOCOLS if (RESULTS / name / "measured").is_dir()]
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     page_of(name): {"report": partial(report_text, name)} for name in KEPT
 }
+if "bcss-patches" in KEPT:
+    BLOCKS[page_of("bcss-patches")]["hours"] = bcss_hours
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ May import: what `evaluation` may.  Begin with `protocol.py`.
 from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
+    from seunet.evaluation.reproduce.plan import pace_of
     from seunet.evaluation.reproduce.protocol import jobs, read_protocol
     from seunet.evaluation.reproduce.report import page
     from seunet.evaluation.reproduce.run import read_measured
