@@ -132,8 +132,7 @@ class WindowDataset(Dataset[Window]):
 
     def whole(self, index: int) -> NDArray[np.uint8]:
         """The image that a window is of, all of it: [height, width, 3]."""
-        rgb: NDArray[np.uint8] = self._pixels[self.rows[index][0]][0]
-        return rgb
+        return self._pixels[self.rows[index][0]][0]
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -66,8 +66,7 @@ def over_seeds(values: FloatArray, random: np.random.Generator) -> FloatArray:
     count, seeds = values.shape[:2]
     chosen = random.integers(0, seeds, size=(count, seeds))
     chosen[0] = np.arange(seeds)
-    mean: FloatArray = np.stack([values[draw, chosen[draw]].mean(0) for draw in range(count)])
-    return mean
+    return np.stack([values[draw, chosen[draw]].mean(0) for draw in range(count)])
 
 
 def interval(values: FloatArray, level: float = 0.95) -> Interval:

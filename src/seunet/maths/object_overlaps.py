@@ -42,8 +42,7 @@ class Overlaps(NamedTuple):
     def ious(self) -> NDArray[np.float64]:
         """[pairs]"""
         either = self.true_areas[self.true] + self.found_areas[self.found] - self.shared
-        ious: NDArray[np.float64] = self.shared / either
-        return ious
+        return self.shared / either
 
 
 class InstanceScores(NamedTuple):

@@ -113,5 +113,4 @@ def is_flat(moments: FloatArray) -> bool:
 
 
 def _log(values: FloatArray) -> FloatArray:
-    logarithms: FloatArray = np.log(np.maximum(values, 1e-14))
-    return logarithms
+    return np.log(np.maximum(values, 1e-14))

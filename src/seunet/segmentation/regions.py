@@ -167,8 +167,7 @@ def _inside(region: Region, x: NDArray[np.float64], y: NDArray[np.float64]) -> N
             rows = np.arange(first[edge], last[edge])
             at = ax[edge] + (y[rows] - ay[edge]) / (by[edge] - ay[edge]) * (bx[edge] - ax[edge])
             np.add.at(crossings, (rows, np.searchsorted(x, at)), 1)
-    inside: NDArray[np.bool_] = (np.cumsum(crossings, axis=1)[:, :-1] % 2).astype(np.bool_)
-    return inside
+    return (np.cumsum(crossings, axis=1)[:, :-1] % 2).astype(np.bool_)
 
 
 def _area(ring: Ring) -> float:

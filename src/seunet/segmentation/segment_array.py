@@ -147,5 +147,4 @@ def _nearest(plane: NDArray[Any], size: tuple[int, ...]) -> NDArray[Any]:
         np.minimum((np.arange(new) + 0.5) * old / new, old - 1).astype(np.int64)
         for new, old in zip(size, plane.shape, strict=True)
     )
-    nearest: NDArray[Any] = plane[np.ix_(rows, columns)]
-    return nearest
+    return plane[np.ix_(rows, columns)]

@@ -60,8 +60,7 @@ class Observed(NamedTuple):
     def weights(self) -> FloatArray:
         """A sample counts the same however many regions it has."""
         _, which, counts = np.unique(self.sample, return_inverse=True, return_counts=True)
-        weights: FloatArray = 1.0 / counts[which]
-        return weights
+        return 1.0 / counts[which]
 
 
 def observed(name: str, pixels: RgbArray, own_scale: float = 1.0, count: int = 100) -> Observed:
