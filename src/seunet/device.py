@@ -6,15 +6,14 @@ from typing import Final
 
 import torch
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 DEVICES: Final = ("auto", "cpu", "cuda", "mps")
 
 
 def usable_device(name: str) -> str:
     """The device of that name, if this machine has it; "auto" is the first of cuda, mps and cpu that it has."""
-    if name not in DEVICES:
-        raise unknown_name("device", name, DEVICES)
+    check_known("device", name, DEVICES)
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return next(device for device, usable in there.items() if usable)

@@ -7,7 +7,7 @@ An error is one line: what, where, remedy.  Library callers catch `SeunetError` 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class SeunetError(Exception):
@@ -52,3 +52,9 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return InputError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")
+
+
+def check_known(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not in `known`."""
+    if name not in known:
+        raise unknown_name(what, name, known)

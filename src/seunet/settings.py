@@ -7,13 +7,29 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from seunet.errors import InputError, unknown_name
 from seunet.limits import MAX_CONFIG_BYTES
 from seunet.storage.files import read_limited
 
 Settings = TypeVar("Settings", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """Settings that stay as they are and have no keys but their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **values: Any) -> None:
+        """Of settings made in a program, what is wrong is said in one line as well."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InputError(str(first_fault(error))) from None
+
+    # A section inside another is not made by it, so that a fault keeps its whole name.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 def shipped_configs() -> dict[str, Path]:

@@ -138,7 +138,7 @@ def test_short_options_set_device_and_workers(config: Path) -> None:
             "set: has no split `validation`; set `data.hold_out_every` or `data.hold_out` ([] for none), or",
         ),
         ("data.augmentation.crop_px=33", "set: `crop_px` (=33) is larger than the windows, 32 px"),
-        ("data.augmentation.scale_range=[2, 1]", "`scale_range` (=2, 1) must rise within 0.1–10"),
+        ("data.augmentation.scale_range=[2, 1]", "`data.augmentation.scale_range` (=[2, 1]): must rise within 0.1–10"),
         ("data.root=nowhere", "nowhere"),
         ("machine.device=gpu", "`machine.device` (='gpu') is no device; use auto, cpu or cuda"),
         ("recipe.epoch=3", "in `recipe`: unknown key 'epoch'; did you mean 'epochs'?"),

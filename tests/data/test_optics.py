@@ -87,9 +87,9 @@ def test_nothing_is_changed_where_nothing_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: OpticsShares(blur=1.5), r"`optics.blur` \(=1.5\) must be from 0 to 1"),
-        (lambda: Augmentation(averaging=-1), r"`averaging` \(=-1\) must be from 0 to 1"),
-        (lambda: Augmentation(stain_mix=3), r"`stain_mix` \(=3\) must be from 0 to 2"),
+        (lambda: OpticsShares(blur=1.5), r"^`blur` \(=1.5\): Input should be less than or equal to 1$"),
+        (lambda: Augmentation(averaging=-1), r"^`averaging` \(=-1\): Input should be greater than or equal to 0$"),
+        (lambda: Augmentation(stain_mix=3), r"^`stain_mix` \(=3\): Input should be less than or equal to 2$"),
     ],
 )
 def test_what_cannot_be_a_share_is_refused(wrong: object, message: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 app = typer.Typer(help="The configs of the package: list them, copy one to change it.", no_args_is_help=True)
 
@@ -38,8 +38,7 @@ def copy_config(name: str = NAME, dest: Path = DEST, overwrite: bool = OVERWRITE
     from seunet.storage.atomic import write_text
 
     shipped = shipped_configs()
-    if name not in shipped:
-        raise unknown_name("config", name, shipped)
+    check_known("config", name, shipped)
     file = dest / shipped[name].name if dest.is_dir() else dest
     if file.exists() and not overwrite:
         raise InputError(f"{file}: is there already; pass --overwrite or another DEST")

@@ -12,7 +12,7 @@ import typer
 from seunet.cli.progress import duration
 from seunet.cli.progress import progress as progress_of
 from seunet.cli.stopping import resumable
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 if TYPE_CHECKING:
     from seunet.evaluation.run import EvaluationSettings
@@ -141,8 +141,7 @@ def evaluate(
 def _forms(shrinking: str, antialias: bool, out: Path) -> list[tuple[bool, Path]]:
     """Whether images are averaged where they are shrunk, and where that report goes."""
     forms = {"paper": [(False, out)], "averaging": [(True, out)], "both": [(False, out), (True, out / "averaging")]}
-    if shrinking not in forms:
-        raise unknown_name("way of shrinking", shrinking, tuple(forms))
+    check_known("way of shrinking", shrinking, tuple(forms))
     return forms["averaging"] if antialias else forms[shrinking]
 
 

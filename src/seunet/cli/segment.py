@@ -203,7 +203,7 @@ def _choices(**options: Any) -> Choices:
     from seunet.settings import first_fault
 
     try:
-        choices = Choices(**options)
+        choices = Choices.model_validate(options)
     except ValidationError as error:
         name, _, message = first_fault(error)
         option = "tile-size" if name == "tile_px" else name.replace("_", "-")

@@ -3,53 +3,43 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 
-from seunet.data.optics import NO_OPTICS, Optics, OpticsShares, draw_optics
+from seunet.data.optics import Optics, OpticsShares, Share, draw_optics
 from seunet.data.stain_mixing import Mixing, draw_mixing
-from seunet.errors import InputError
+from seunet.settings import Section
 
 
-@dataclass(frozen=True)
-class Augmentation:
+class Augmentation(Section):
     """What may be varied.  Scale is off: a scale-equivariant network is not shown other scales."""
 
     flips: bool = True
-    shift_px: int = 0
-    scale_range: tuple[float, float] | None = None
-    crop_px: int | None = None
+    shift_px: int = Field(default=0, ge=0)
+    crop_px: int | None = Field(default=None, ge=1)
     """The side of a square cut from the window at a random place; None is the whole window."""
-    stain_jitter: float = 0.0
+    scale_range: tuple[float, float] | None = None
+    stain_jitter: float = Share
     """By what share the optical density of each colour is made stronger or weaker: other stains, other scanners."""
     turns: bool = False
     """Quarter turns: with the flips, all eight ways to lay a square on itself."""
-    averaging: float = 0.0
+    averaging: float = Share
     """The share of shrunk windows that average over the pixels that become one, as a scanner at low power does; the
     others take the nearest few, as the paper does."""
-    stain_mix: float = 0.0
+    stain_mix: float = Field(default=0.0, ge=0, le=2)
     """Up to 2^±this times as much of haematoxylin and of eosin, and hues that move along (`data.stain_mixing`)."""
-    optics: OpticsShares = NO_OPTICS
+    optics: OpticsShares = OpticsShares()
     """Blur, sharpening, fewer pixels, noise and JPEG (`data.optics`)."""
 
-    def __post_init__(self) -> None:
-        if self.shift_px < 0:
-            raise InputError(f"`shift_px` (={self.shift_px}) must be 0 or more")
-        if self.crop_px is not None and self.crop_px < 1:
-            raise InputError(f"`crop_px` (={self.crop_px}) must be 1 or more")
-        if not 0 <= self.stain_jitter <= 1:
-            raise InputError(f"`stain_jitter` (={self.stain_jitter:g}) must be from 0 to 1")
-        if not 0 <= self.averaging <= 1:
-            raise InputError(f"`averaging` (={self.averaging:g}) must be from 0 to 1")
-        if not 0 <= self.stain_mix <= 2:
-            raise InputError(f"`stain_mix` (={self.stain_mix:g}) must be from 0 to 2")
-        if self.scale_range is not None:
-            low, high = self.scale_range
-            if not 0.1 <= low <= high <= 10:
-                raise InputError(f"`scale_range` (={low:g}, {high:g}) must rise within 0.1–10")
+    @field_validator("scale_range")
+    @classmethod
+    def _rises(cls, found: tuple[float, float] | None) -> tuple[float, float] | None:
+        if found is not None and not 0.1 <= found[0] <= found[1] <= 10:
+            raise ValueError("must rise within 0.1–10")
+        return found
 
 
 OFFSET_SHARE = 0.2
@@ -124,7 +114,7 @@ def draw_variation(augmentation: Augmentation, seed: int, epoch: int, index: int
     random = np.random.default_rng([seed, epoch, index, LATER])
     turned, averages = random.random(2) < (0.5 * augmentation.turns, augmentation.averaging)
     mixing = draw_mixing(augmentation.stain_mix, random) if augmentation.stain_mix else None
-    optics = draw_optics(augmentation.optics, random) if augmentation.optics.any() else Optics()
+    optics = draw_optics(augmentation.optics, random) if augmentation.optics != OpticsShares() else Optics()
     return Variation(bool(turned), bool(averages), mixing, optics)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seunet.data.manifest import ImageEntry, Manifest
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 
 class HeldOut(NamedTuple):
@@ -84,8 +84,7 @@ def every_nth_image(manifest: Manifest, names: Sequence[str] | None, every: int 
 def _named(training: list[ImageEntry], names: Sequence[str]) -> list[ImageEntry]:
     known = {image.name: image for image in training}
     for name in names:
-        if name not in known:
-            raise unknown_name("image in `data.hold_out`", name, known)
+        check_known("image in `data.hold_out`", name, known)
     return [known[name] for name in dict.fromkeys(names)]
 
 

@@ -14,13 +14,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from seunet.data.prepare.one_image import IGNORE_CODE
 from seunet.errors import InputError
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.maths.windows import MAX_PADDED, fitting_size_px, padded_share, window_grid
-from seunet.settings import first_fault
+from seunet.settings import Section, first_fault
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, read_limited
 
@@ -30,11 +30,7 @@ SPLITS = ("train", "validation", "test")
 Split = Literal["train", "validation", "test"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ClassEntry(_Frozen):
+class ClassEntry(Section):
     """A class: its code in the masks, its name, its colour in the palette."""
 
     code: int = Field(ge=0, lt=IGNORE_CODE)
@@ -42,7 +38,7 @@ class ClassEntry(_Frozen):
     color: tuple[int, int, int]
 
 
-class FileEntry(_Frozen):
+class FileEntry(Section):
     """A written file; `pixel_sha256` is that of its pixels whatever the format."""
 
     path: str
@@ -50,14 +46,14 @@ class FileEntry(_Frozen):
     pixel_sha256: str
 
 
-class SourceEntry(_Frozen):
+class SourceEntry(Section):
     """A file that was read."""
 
     file: str
     sha256: str
 
 
-class ImageEntry(_Frozen):
+class ImageEntry(Section):
     """One image with all that is known of it."""
 
     name: str
@@ -77,7 +73,7 @@ class ImageEntry(_Frozen):
     windows_left_out: int
 
 
-class WindowTable(_Frozen):
+class WindowTable(Section):
     """Windows of size_px² at (x, y) of the image with that index; no pixels are copied."""
 
     size_px: int = Field(gt=0)
@@ -87,7 +83,7 @@ class WindowTable(_Frozen):
     rows: tuple[tuple[int, int, int], ...]
 
 
-class Manifest(_Frozen):
+class Manifest(Section):
     """A prepared data set."""
 
     format: Literal["seunet-data/1"]

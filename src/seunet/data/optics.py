@@ -5,14 +5,14 @@ Pure functions of uint8 [height, width, 3] images, and the draw of how much of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from seunet.errors import InputError
+from seunet.settings import Section
 
 Rgb = NDArray[np.uint8]
 
@@ -28,28 +28,17 @@ NOISE = (2.0, 14.0)
 JPEG_QUALITY = (25, 90)
 
 
-@dataclass(frozen=True)
-class OpticsShares:
+Share = Field(default=0.0, ge=0, le=1)
+
+
+class OpticsShares(Section):
     """The fraction of windows that each change is made to; they are drawn one by one, so some windows get several."""
 
-    blur: float = 0.0
-    sharpen: float = 0.0
-    resample: float = 0.0
-    noise: float = 0.0
-    jpeg: float = 0.0
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            share = getattr(self, field.name)
-            if not 0 <= share <= 1:
-                raise InputError(f"`optics.{field.name}` (={share:g}) must be from 0 to 1")
-
-    def any(self) -> bool:
-        """Whether anything is ever changed."""
-        return any(getattr(self, field.name) for field in fields(self))
-
-
-NO_OPTICS = OpticsShares()
+    blur: float = Share
+    sharpen: float = Share
+    resample: float = Share
+    noise: float = Share
+    jpeg: float = Share
 
 
 class Optics(NamedTuple):

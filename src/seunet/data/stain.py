@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.maths.stain import LAMBDA_FIT, LAMBDA_TUNED, NoStains, Stains, apply_stains, fit_stains
 
 
@@ -38,8 +38,7 @@ STAIN_METHODS: Final = {
 
 def stain_method(name: str) -> StainMethod:
     """The method of that name."""
-    if name not in STAIN_METHODS:
-        raise unknown_name("stain method", name, STAIN_METHODS)
+    check_known("stain method", name, STAIN_METHODS)
     return STAIN_METHODS[name]
 
 

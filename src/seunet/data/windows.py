@@ -35,7 +35,7 @@ from seunet.data.manifest import SPLITS, ImageEntry, Manifest, read_manifest, re
 from seunet.data.optics import with_optics
 from seunet.data.pixel_cache import PixelStore
 from seunet.data.stain_mixing import restained
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 CACHE_BYTES = 2_000_000_000
 MAX_ENLARGEMENT = 8
@@ -218,12 +218,10 @@ def _select(
     manifest: Manifest, splits: list[str], images: Sequence[str] | None, root: Path
 ) -> list[tuple[int, int, int]]:
     for split in splits:
-        if split not in SPLITS:
-            raise unknown_name("split", split, SPLITS)
+        check_known("split", split, SPLITS)
     names = {image.name for image in manifest.images}
     for name in images or ():
-        if name not in names:
-            raise unknown_name("image", name, names)
+        check_known("image", name, names)
     wanted = names if images is None else set(images)
     rows = [
         row

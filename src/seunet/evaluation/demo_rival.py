@@ -14,9 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from seunet.errors import InputError
+from seunet.settings import Section
 from seunet.storage.atomic import write_bytes
 
 PACKED: Final = "rival.zip"
@@ -28,10 +29,8 @@ WHEN: Final = (1980, 1, 1, 0, 0, 0)
 """The same results are the same bytes."""
 
 
-class RivalFacts(BaseModel):
+class RivalFacts(Section):
     """Where the results come from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     """As the page has it, e.g. "plain UNet"."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.evaluation.way_names import LABELS, WAYS
 from seunet.maths.fusion import CALIBRATED, fuse
 from seunet.maths.rescaling import rescale, resize, scaled_size
@@ -179,6 +179,5 @@ def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[W
         "pyramid": Way("pyramid", _factors, partial(pyramid, antialias=antialias), own_heads=False),
     }
     for name in names:
-        if name not in ways:
-            raise unknown_name("way of predicting", name, WAYS)
+        check_known("way of predicting", name, WAYS)
     return tuple(ways[name] for name in WAYS if name in names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.errors import unknown_name
+from seunet.errors import check_known
 from seunet.export.onnx_graph import IMAGES, LOGITS, onnx_model
 from seunet.export.portable import portable_network
 from seunet.extras import needed
@@ -32,8 +32,7 @@ EXACT: Final = {"INFERENCE_PRECISION_HINT": "f32"}
 
 def run_by(runtime: str, model: ScaleUNet, threads: int) -> Run:
     """All heads of `model` by that runtime."""
-    if runtime not in RUNTIMES[1:]:
-        raise unknown_name("runtime", runtime, RUNTIMES[1:])
+    check_known("runtime", runtime, RUNTIMES[1:])
     graph = onnx_model(portable_network(model, multiple=BLOCK), {}, outputs=(LOGITS,))
     return by_onnx_for_each_size(graph, threads) if runtime == "onnx" else by_openvino(graph, threads)
 

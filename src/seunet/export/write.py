@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 import seunet
-from seunet.errors import InputError, StorageError, unknown_name
+from seunet.errors import InputError, StorageError, check_known
 from seunet.export.choice import Chosen
 from seunet.export.onnx_graph import OPSET, PROBABILITIES, onnx_model
 from seunet.export.runtimes import BLOCK, by_onnx, by_openvino
@@ -34,8 +34,7 @@ Predict = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 def write_export(chosen: Chosen, out: Path, to: str, opset: int = OPSET) -> dict[str, Any]:
     """Write `chosen` into the new folder `out` and say what is in it (export.json)."""
-    if to not in _WRITERS:
-        raise unknown_name("target", to, _WRITERS)
+    check_known("target", to, _WRITERS)
     if names := names_in(out, "the export"):
         raise something_else(out, names[0], "choose another folder")
     with _new_folder(out) as part:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.kernels.dispatch import jet_convolution
 from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
 from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps, jet_orders, jet_size
@@ -197,9 +197,7 @@ def _check_arguments(
         raise InputError(f"`in_channels` (={in_channels}) must be divisible by `scales` (={scales})")
     if out_channels % scales:
         raise InputError(f"`out_channels` (={out_channels}) must be divisible by `scales` (={scales})")
-    if sigma not in SIGMA_MODES:
-        raise unknown_name("sigma mode", sigma, SIGMA_MODES)
-    if discretisation not in DISCRETISATIONS:
-        raise unknown_name("discretisation", discretisation, DISCRETISATIONS)
+    check_known("sigma mode", sigma, SIGMA_MODES)
+    check_known("discretisation", discretisation, DISCRETISATIONS)
     if not 0 < truncation <= 16:
         raise InputError(f"`truncation` (={truncation:g}) must be above 0 and at most 16 standard deviations")

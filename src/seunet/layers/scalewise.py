@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.kernels.dispatch import (
     batch_norm_relu,
     is_recording,
@@ -30,8 +30,7 @@ class ScaleNorm2d(nn.Module):
 
     def __init__(self, channels: int, *, scales: int, kind: str = "group") -> None:
         super().__init__()
-        if kind not in NORMS:
-            raise unknown_name("norm", kind, NORMS)
+        check_known("norm", kind, NORMS)
         self.scales, self.channels, self.kind = scales, channels, kind
         self.norm = nn.BatchNorm2d(channels * scales if kind == "group" else channels)
         self.synced = False
@@ -126,8 +125,7 @@ class Pooling(nn.Module):
 
     def __init__(self, kind: str = "max") -> None:
         super().__init__()
-        if kind not in POOLINGS:
-            raise unknown_name("pooling", kind, POOLINGS)
+        check_known("pooling", kind, POOLINGS)
         self.kind = kind
 
     def forward(self, features: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 
 
 def hermite(order: int, z: Tensor) -> Tensor:
@@ -118,8 +118,7 @@ def tap_slopes(sigma: Tensor, radii: Sequence[int], order: int, discretisation: 
 
 def _raw_taps(sigma: Tensor, radii: Sequence[int], order: int, discretisation: str) -> Tensor:
     """The taps of the infinite filters, cut at each radius."""
-    if discretisation not in _DISCRETISATIONS:
-        raise unknown_name("discretisation", discretisation, DISCRETISATIONS)
+    check_known("discretisation", discretisation, DISCRETISATIONS)
     if sigma.ndim != 1 or len(radii) != len(sigma):
         raise InputError(f"`radii` (={list(radii)}) must give one radius for each of the {sigma.numel()} σ")
     exact = sigma if sigma.device.type == "mps" else sigma.double()

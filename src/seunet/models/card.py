@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from seunet.limits import MPP_RANGE
+from seunet.settings import Section
 
 Color = tuple[int, int, int]
 
@@ -22,10 +23,8 @@ LICENCES: Final = {
 """How a card's licence begins, and its name by SPDX."""
 
 
-class HeadCalibration(BaseModel):
+class HeadCalibration(Section, allow_inf_nan=False):
     """Learnt of the heads on held-out images (`maths.fusion.Calibration`): one number per head in each list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     temperatures: tuple[float, ...] = Field(min_length=1)
     prior: tuple[float, ...]
@@ -44,10 +43,8 @@ class HeadCalibration(BaseModel):
         return self
 
 
-class ModelCard(BaseModel):
+class ModelCard(Section, allow_inf_nan=False):
     """The part of the model card that programs read; kept in config.json."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])
     """µm per pixel of the images it learnt from."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import check_known
 from seunet.limits import MAX_CHANNELS, MAX_CLASSES, MAX_ORDER, MAX_SCALES
-from seunet.settings import first_fault
+from seunet.settings import Section
 
 PAPER_WIDTHS = (60, 120, 240, 480, 960)
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Section):
     """What every model has; the plain UNet has no more."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     classes: int = Field(2, ge=1, le=MAX_CLASSES)
     in_channels: int = Field(3, ge=1, le=1024)
@@ -80,9 +78,5 @@ Config = TypeVar("Config", bound=ModelConfig)
 def validated(kind: type[Config], options: dict[str, Any]) -> Config:
     """The config of these options; one line that names the option, its value and the remedy where it is none."""
     for name in options:
-        if name not in kind.model_fields:
-            raise unknown_name("option", name, kind.model_fields)
-    try:
-        return kind.model_validate(options)
-    except ValidationError as error:
-        raise InputError(str(first_fault(error))) from None
+        check_known("option", name, kind.model_fields)
+    return kind(**options)

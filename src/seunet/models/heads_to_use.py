@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Calibration, Fusion
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
@@ -54,8 +54,7 @@ def fusion_of(model: ScaleUNet, name: str, scale_known: bool) -> Fusion:
     if name == AUTO:
         return "p_ens" if model.card is None else model.card.blind_fusion
     if name != CALIBRATED:
-        if name not in FUSIONS:
-            raise unknown_name("fusion", name, known_fusions(model))
+        check_known("fusion", name, known_fusions(model))
         return name
     found = None if model.card is None else model.card.calibration
     if found is None:

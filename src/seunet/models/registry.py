@@ -10,7 +10,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.layers.hooks import hooked
 from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
@@ -105,13 +105,11 @@ def list_models(*, pretrained: bool = False) -> list[str]:
 
 def model_config(name: str, preset: str = "paper", **options: Any) -> ModelConfig:
     """The complete, checked options of a model."""
-    if name not in _RECIPES:
-        if name in built_in_models():
-            raise InputError(f"{name!r} is a trained model, not an architecture; get it by seunet.load({name!r})")
-        raise unknown_name("model", name, _RECIPES)
+    if name not in _RECIPES and name in built_in_models():
+        raise InputError(f"{name!r} is a trained model, not an architecture; get it by seunet.load({name!r})")
+    check_known("model", name, _RECIPES)
     recipe = _RECIPES[name]
-    if preset not in recipe.presets:
-        raise unknown_name(f"preset of {name}", preset, recipe.presets)
+    check_known(f"preset of {name}", preset, recipe.presets)
     return validated(recipe.config, recipe.presets[preset] | options)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from safetensors.torch import save as tensor_bytes
 
 from seunet.errors import ModelFileError
@@ -20,7 +20,7 @@ from seunet.limits import MPP_RANGE
 from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator
 from seunet.scale.signatures import SIGNATURE_LENGTH
 from seunet.scale.templates import GRID, KNOTS, Templates
-from seunet.settings import first_fault
+from seunet.settings import Section, first_fault
 from seunet.storage.atomic import write_bytes, write_text
 from seunet.storage.files import sha256
 from seunet.storage.tensors import read_config_bytes, read_tensors
@@ -39,16 +39,12 @@ _SHAPES: Final = {
 }
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-
-class _LimitsEntry(_Strict):
+class _LimitsEntry(Section, allow_inf_nan=False, strict=True):
     distance: float = Field(gt=0)
     interval: list[float] = Field(min_length=len(INTERVAL_AT), max_length=len(INTERVAL_AT))
 
 
-class _Config(_Strict):
+class _Config(Section, allow_inf_nan=False, strict=True):
     format: str
     version: int
     mpp: float = Field(ge=MPP_RANGE[0], le=MPP_RANGE[1])

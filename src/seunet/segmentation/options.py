@@ -6,9 +6,10 @@ import math
 import re
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from seunet.limits import MPP_RANGE
+from seunet.settings import Section
 
 ScaleChoice = Literal["auto", "stated", "native"]
 
@@ -66,10 +67,8 @@ def least_area(chosen: str, slide_mpp: float | None, downsample: float) -> Least
     return LeastArea(working_px, round(slide_px, 2), um2, note)
 
 
-class Choices(BaseModel):
+class Choices(Section, allow_inf_nan=False):
     """The options of `seunet segment`.  `overwrite` and `strict` decide how a run goes, the others what comes of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     model: str = "nuclei"
     mpp: float | None = Field(default=None, ge=MPP_RANGE[0], le=MPP_RANGE[1])

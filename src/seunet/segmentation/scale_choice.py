@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.images.image import Image, Level, Mpp
 from seunet.limits import MPP_RANGE
 from seunet.models.heads_to_use import DEFAULT_RANGE, filter_range, model_mpp
@@ -63,9 +63,7 @@ class ReadingPlan:
 
 def checked_choice(scale: str) -> ScaleChoice:
     """`scale`, if it is one of the three."""
-    names = get_args(ScaleChoice)
-    if scale_name(scale) not in names:
-        raise unknown_name("scale", scale, names)
+    check_known("scale", scale_name(scale), get_args(ScaleChoice))
     return cast(ScaleChoice, scale_name(scale))
 
 

@@ -12,22 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from seunet.data.augment import Augmentation
-from seunet.data.optics import OpticsShares
 from seunet.maths.fusion import FUSIONS
-from seunet.settings import checked_settings, read_settings
+from seunet.settings import Section, checked_settings, read_settings
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ModelSection(BaseModel):
+class ModelSection(Section, extra="allow"):
     """`name`, `preset`, and beside them any option of that model; `classes` is taken from the data where left out."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     name: str = "seunet"
     preset: str = "paper"
@@ -37,37 +30,7 @@ class ModelSection(BaseModel):
         return dict(self.model_extra or {})
 
 
-Share = Field(default=0, ge=0, le=1)
-
-
-class OpticsSection(_Section):
-    """The fraction of windows that each change of the optics is made to (`data.augmentation.optics`)."""
-
-    blur: float = Share
-    sharpen: float = Share
-    resample: float = Share
-    noise: float = Share
-    jpeg: float = Share
-
-
-class AugmentationSection(_Section):
-    """What is varied between epochs (`data.augmentation`)."""
-
-    flips: bool = True
-    shift_px: int = Field(default=0, ge=0)
-    crop_px: int | None = Field(default=None, ge=1)
-    scale_range: tuple[float, float] | None = None
-    stain_jitter: float = Share
-    turns: bool = False
-    averaging: float = Share
-    stain_mix: float = Field(default=0, ge=0, le=2)
-    optics: OpticsSection = OpticsSection()
-
-    def augmentation(self) -> Augmentation:
-        return Augmentation(**self.model_dump() | {"optics": OpticsShares(**self.optics.model_dump())})
-
-
-class SetSection(_Section):
+class SetSection(Section):
     """A prepared set, and which of its training images are held out to choose by."""
 
     root: Path
@@ -79,7 +42,7 @@ class SetSection(_Section):
     """With other sets: how many windows of an epoch are of this one, relative to the others."""
 
 
-class DataSection(_Section):
+class DataSection(Section):
     """One prepared set (`root`), or several (`sets`), and what is done with their windows."""
 
     root: Path | None = None
@@ -93,7 +56,7 @@ class DataSection(_Section):
     """The training scale: every image is brought to it from its own µm per pixel.  None leaves images as they are."""
     rim_um: float | None = Field(default=None, gt=0, le=10)
     """Learn the rim between touching objects as a class of its own, so wide on either side (`data.rim`)."""
-    augmentation: AugmentationSection = AugmentationSection()
+    augmentation: Augmentation = Augmentation()
 
     @model_validator(mode="after")
     def _one_or_several(self) -> DataSection:
@@ -110,7 +73,7 @@ class DataSection(_Section):
         return (SetSection(root=self.root, hold_out_every=self.hold_out_every, hold_out=self.hold_out),)
 
 
-class RecipeSection(_Section):
+class RecipeSection(Section):
     """Adam with 1cycle, stepped every batch."""
 
     epochs: int = Field(default=70, ge=1, le=100_000)
@@ -146,7 +109,7 @@ class RecipeSection(_Section):
     """Batch statistics over all processes, so that their number does not change the result."""
 
 
-class ValidationSection(_Section):
+class ValidationSection(Section):
     """When the held-out images are looked at, and what decides which weights are best."""
 
     every_epochs: int = Field(default=1, ge=1)
@@ -164,7 +127,7 @@ class ValidationSection(_Section):
         return self
 
 
-class MachineSection(_Section):
+class MachineSection(Section):
     """Where it runs: nothing here changes what is learnt, so a run can be resumed with other values."""
 
     device: str = "auto"
@@ -174,7 +137,7 @@ class MachineSection(_Section):
     tensorboard: bool = True
 
 
-class FinishSection(_Section):
+class FinishSection(Section):
     """What the finished model is given by `seunet train`; it changes nothing of what is learnt."""
 
     fit_scale: bool = False
@@ -183,7 +146,7 @@ class FinishSection(_Section):
     """Heads, fusion and calibration chosen by the held-out images, as `seunet calibrate` does it."""
 
 
-class TrainingConfig(_Section):
+class TrainingConfig(Section):
     """A run."""
 
     model: ModelSection = ModelSection()

@@ -45,7 +45,7 @@ class Sources:
             WindowDataset(
                 one.root,
                 "train",
-                augmentation=section.augmentation.augmentation(),
+                augmentation=section.augmentation,
                 seed=seed + OWN_STREAM * place,
                 images=[image.name for image in out.learnt_from],
                 scale_bands=scale_bands,

@@ -10,7 +10,7 @@ from seunet.data.formats.finding import check_source, files_by_stem, find_folder
 from seunet.data.manifest import SPLITS, ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE, MAX_CODE
 from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
-from seunet.errors import InputError, SeunetError, unknown_name
+from seunet.errors import InputError, SeunetError, check_known
 from seunet.images.resolution import check_mpp
 from seunet.limits import MAX_CLASSES
 from seunet.storage.files import read_table, whole_number
@@ -48,8 +48,7 @@ class FolderRules:
 def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: FolderRules) -> Plan:
     """Jobs for every image with its mask below `source`."""
     check_source(source)
-    if rules.kind not in KINDS:
-        raise unknown_name("kind of mask", rules.kind, KINDS)
+    check_known("kind of mask", rules.kind, KINDS)
     image_folder = find_folder(source, ["images"])
     mask_folder = find_folder(source, ["masks"]) or find_folder(source, [INSTANCE_FOLDER])
     if image_folder is None or mask_folder is None:
@@ -160,8 +159,8 @@ def _table_rows(path: Path | None) -> dict[str, dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for row in read_table(path, ("image",), ("patient", "split", "mpp")):
         name = Path(row["image"]).stem
-        if row.get("split") and row["split"] not in SPLITS:
-            raise unknown_name(f"split in {path.name} ({row['image']})", row["split"], SPLITS)
+        if row.get("split"):
+            check_known(f"split in {path.name} ({row['image']})", row["split"], SPLITS)
         if name in rows:
             raise InputError(f"{path.name}: {row['image']} occurs twice; keep one row for it")
         rows[name] = row

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.evaluation.figures.style import COLORS, QUIET, new_figure, open_frame, scale_axis
 from seunet.evaluation.scores import BEST_HEAD, metric_name
 from seunet.evaluation.test_scales import scale_label
@@ -42,8 +42,7 @@ def main_row(document: dict[str, Any], way: str) -> str:
 def row_of(document: dict[str, Any], way: str, name: str) -> dict[str, Any]:
     """One row of the scores."""
     rows: dict[str, dict[str, Any]] = {row["row"]: row for row in document["scores"] if row["way"] == way}
-    if name not in rows:
-        raise unknown_name("row", name, rows)
+    check_known("row", name, rows)
     return rows[name]
 
 
@@ -75,8 +74,7 @@ def rival_curves(
         raise InputError(f"the reports measure different things ({', '.join(sorted(metrics))}); draw them apart")
     curves = []
     for place, document in enumerate(documents):
-        if way not in document["arguments"]["ways"]:
-            raise unknown_name("way in the report", way, document["arguments"]["ways"])
+        check_known("way in the report", way, document["arguments"]["ways"])
         name = main_row(document, way) if row is None or document["model"]["heads"] == 1 else row
         found = row_of(document, way, name)
         label = labels[place] if labels else f"{document['model']['name']}, {found['label']}"

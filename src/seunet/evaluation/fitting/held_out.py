@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seunet.data.manifest import ImageEntry, read_manifest
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.models.unet_skeleton import ScaleUNet
 
 LEARNING = ("train", "validation")
@@ -21,8 +21,7 @@ def images_to_fit(root: Path, model: ScaleUNet, names: Sequence[str] | None = No
     entries = read_manifest(root).images
     known = {entry.name: entry for entry in entries}
     for name in names or ():
-        if name not in known:
-            raise unknown_name("image", name, known)
+        check_known("image", name, known)
     learnt = set(() if model.card is None else model.card.learnt_from)
     if names is not None:
         chosen = [known[name] for name in names]

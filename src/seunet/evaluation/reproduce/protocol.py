@@ -8,27 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from seunet.errors import InputError
 from seunet.evaluation import way_names
 from seunet.models.registry import model_config
-from seunet.settings import config_file, read_settings
+from seunet.settings import Section, config_file, read_settings
 from seunet.training.config import TrainingConfig, read_config
 
 WayName = Annotated[way_names.WayName, BeforeValidator(way_names.way_name)]
 """Protocols written before have other names for some of them."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Entry(_Section):
+class Entry(Section):
     """A model of the comparison: its name in the tables, what differs from the common training, and how it is used."""
 
     name: str = Field(min_length=1)
-    set: dict[str, Any] = {}
+    set: dict[str, Any] = Field(default_factory=dict)
     """Values of the training config by dotted name."""
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     """Each of them once."""
@@ -45,7 +41,7 @@ class Entry(_Section):
         return self
 
 
-class Question(_Section):
+class Question(Section):
     """What the report answers with an interval: is `first` above `second`, or, without a second, does its best head
     move to larger σ as the images grow?"""
 
@@ -54,7 +50,7 @@ class Question(_Section):
     second: str | None = None
 
 
-class Tiles(_Section):
+class Tiles(Section):
     """Windows of the evaluation, where they differ from those of the set."""
 
     size_px: int = Field(ge=16)
@@ -63,7 +59,7 @@ class Tiles(_Section):
     """Of each image the first window and then every n-th."""
 
 
-class Protocol(_Section):
+class Protocol(Section):
     """The whole comparison."""
 
     title: str
@@ -77,7 +73,7 @@ class Protocol(_Section):
     equivariance_tiles: Tiles | None = None
     window_sizes_px: tuple[int, ...] = ()
     """Sides of windows that cover each image, at s = 1: how far a model depends on what surrounds its window."""
-    way_scales: dict[WayName, tuple[float, ...]] = {}
+    way_scales: dict[WayName, tuple[float, ...]] = Field(default_factory=dict)
     """Some of the test scales, for ways that are too dear for all of them."""
     models: tuple[Entry, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from seunet.data.manifest import read_manifest
-from seunet.errors import InputError, unknown_name
+from seunet.errors import InputError, check_known
 from seunet.evaluation.equivariance_report import EquivarianceSettings, measure_equivariance
 from seunet.evaluation.report_folder import REPORTS, read_report
 from seunet.evaluation.reproduce.panels import write_predictions
@@ -137,8 +137,8 @@ def chosen_jobs(
         return every
     names = {job.folder_name: {slug(job.entry.name), job.folder_name} for job in every}
     wanted, known = [slug(name) for name in only], set().union(*names.values())
-    for name in sorted(set(wanted) - known):
-        raise unknown_name("model", name, known)
+    for name in sorted(wanted):
+        check_known("model", name, known)
     return [job for place in wanted for job in every if place in names[job.folder_name]]
 
 
