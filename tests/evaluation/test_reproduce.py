@@ -18,7 +18,7 @@ from seunet.evaluation.reproduce.paper_numbers import PAPER
 from seunet.evaluation.reproduce.plan import measured_pixels, training_pixels
 from seunet.evaluation.reproduce.protocol import jobs, read_protocol, slug
 from seunet.evaluation.reproduce.report import page
-from seunet.evaluation.reproduce.run import Interrupted, read_measured, reproduce
+from seunet.evaluation.reproduce.run import read_measured, reproduce
 from seunet.evaluation.reproduce.tables import best_heads, row_names, spread, systems_table
 from seunet.evaluation.run import open_windows
 from seunet.evaluation.test_scales import TEST_SCALES
@@ -130,14 +130,15 @@ def test_stopped_in_the_middle_of_training_or_measuring_it_goes_on(protocol_file
         return calls in (2, 9, 30, 61, 95, 140)
 
     for _ in range(100):
-        result = reproduce(protocol, tmp_path / "cut", ALONE, stop_wanted=now_and_then)
-        if not isinstance(result, Interrupted):
+        stopped_at = reproduce(protocol, tmp_path / "cut", ALONE, stop_wanted=now_and_then)
+        if stopped_at is None:
             break
-    whole = reproduce(protocol, tmp_path / "whole", ALONE)
-    assert not isinstance(result, Interrupted)
-    assert not isinstance(whole, Interrupted)
+    assert stopped_at is None
+    assert reproduce(protocol, tmp_path / "whole", ALONE) is None
     assert calls > 140
-    for one, other in zip(result, whole, strict=True):
+    cut, whole = (read_measured(protocol, tmp_path / name) for name in ("cut", "whole"))
+    assert len(whole) == len(list(jobs(protocol)))
+    for one, other in zip(cut, whole, strict=True):
         assert one.evaluation["results"] == other.evaluation["results"]
         assert one.evaluation["scores"] == other.evaluation["scores"]
         assert one.equivariance is not None
@@ -199,9 +200,8 @@ def test_what_is_measured_is_kept_without_its_weights_and_its_data_but_not_for_a
     for weights in run.glob("*.safetensors"):
         weights.unlink()
     elsewhere = read_protocol(protocol_file, ("data=gone",))
-    kept = reproduce(elsewhere, out, ALONE, only=only)
-    assert not isinstance(kept, Interrupted)
-    assert kept[0].evaluation["scores"]
+    assert reproduce(elsewhere, out, ALONE, only=only) is None
+    assert read_measured(elsewhere, out)[0].evaluation["scores"]
     with pytest.raises(InputError, match=r"cnn-seed0: `recipe.batch` is 1, the run was started with 4"):
         reproduce(elsewhere, out, ALONE, only=only, training_overrides=("recipe.batch=1",))
 
@@ -210,16 +210,16 @@ def test_a_report_and_a_protocol_of_before_are_gone_on_with(
     protocol_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     protocol = read_protocol(protocol_file)
-    now = reproduce(protocol, tmp_path / "report", ALONE)
+    assert reproduce(protocol, tmp_path / "report", ALONE) is None
+    now = read_measured(protocol, tmp_path / "report")
     protocol_file.write_text(in_old_words(protocol_file.read_text()))
     for path in [tmp_path / "report" / "protocol.yaml", *(tmp_path / "report").rglob("evaluation.json")]:
         path.write_text(in_old_words(path.read_text()))
     assert read_protocol(protocol_file) == protocol
     assert "known:" in (tmp_path / "report" / "protocol.yaml").read_text()
     monkeypatch.setattr(evaluation_run, "confusions", None)
-    again = reproduce(read_protocol(protocol_file), tmp_path / "report", ALONE)
-    assert not isinstance(now, Interrupted)
-    assert not isinstance(again, Interrupted)
+    assert reproduce(read_protocol(protocol_file), tmp_path / "report", ALONE) is None
+    again = read_measured(read_protocol(protocol_file), tmp_path / "report")
     assert [one.evaluation for one in again] == [one.evaluation for one in now]
 
 

@@ -25,10 +25,10 @@ from benchmarks.declare import MONUSEG, SKIMAGE, SLIDE, Benchmark
 from benchmarks.measure.scale.samples import images_of, scaled
 from benchmarks.pictures.scale_estimate import ScalePoint, scale_figure
 from benchmarks.record import ROOT, write_results
-from seunet.data import Augmentation, draw, stain_table
+from seunet.data import Augmentation, blurred, draw, stain_table, through_jpeg
 from seunet.evaluation import TEST_SCALES
 from seunet.evaluation.figures import write_png
-from seunet.evaluation.fitting import blurred, error_scores, through_jpeg
+from seunet.evaluation.fitting import error_scores
 from seunet.models import create_model
 from seunet.scale import ScaleEstimate, estimate_scale
 from support.foreign_images import foreign_images

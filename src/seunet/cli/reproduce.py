@@ -47,7 +47,7 @@ def reproduce(
     from seunet.evaluation.page import as_html, as_markdown, write_pictures
     from seunet.evaluation.reproduce.protocol import read_protocol
     from seunet.evaluation.reproduce.report import page
-    from seunet.evaluation.reproduce.run import Interrupted, missing, read_measured
+    from seunet.evaluation.reproduce.run import missing, read_measured
     from seunet.evaluation.reproduce.run import reproduce as run
     from seunet.evaluation.reproduce.statistics import statistics_of
     from seunet.evaluation.reproduce.tables import grouped
@@ -63,7 +63,7 @@ def reproduce(
         raise typer.BadParameter("needs the folder of the report", param_hint="-o")
     stop = StopOnSignal()
     with joined("auto") as processes, stop.listening():
-        result = run(
+        stopped_at = run(
             protocol,
             out,
             processes,
@@ -74,8 +74,8 @@ def reproduce(
             announce=lambda text: print(text, file=sys.stderr) if progress else None,
             stop_wanted=lambda: stop.received is not None,
         )
-    if isinstance(result, Interrupted):
-        print(f"stopped at {result.job.entry.name}, seed {result.job.seed}; repeat the command to resume: {out}")
+    if stopped_at is not None:
+        print(f"stopped at {stopped_at.entry.name}, seed {stopped_at.seed}; repeat the command to resume: {out}")
         raise typer.Exit(stop.exit_code)
     measured = read_measured(protocol, out)
     numbers = statistics_of(protocol, grouped(measured))

@@ -86,12 +86,12 @@ def with_optics(image: Rgb, optics: Optics, scale: float = 1.0) -> Rgb:
 
 def blurred(image: Rgb, sigma_px: float) -> Rgb:
     """Out of focus, as a Gaussian of this σ."""
-    return _rgb(cv2.GaussianBlur(image, (0, 0), sigma_px))
+    return cv2.GaussianBlur(image, (0, 0), sigma_px).astype(np.uint8, copy=False)
 
 
-def sharpened(image: Rgb, amount: float, sigma_px: float = SHARPEN_PX) -> Rgb:
+def sharpened(image: Rgb, amount: float) -> Rgb:
     """Unsharp masking, as scanners do: x + amount · (x − blurred x)."""
-    return _rgb(cv2.addWeighted(image, 1 + amount, cv2.GaussianBlur(image, (0, 0), sigma_px), -amount, 0))
+    return cv2.addWeighted(image, 1 + amount, blurred(image, SHARPEN_PX), -amount, 0).astype(np.uint8, copy=False)
 
 
 def shrunk_and_enlarged(image: Rgb, factor: float) -> Rgb:
@@ -99,22 +99,17 @@ def shrunk_and_enlarged(image: Rgb, factor: float) -> Rgb:
     height, width = image.shape[:2]
     small = (max(round(width / factor), 1), max(round(height / factor), 1))
     fewer = cv2.resize(image, small, interpolation=cv2.INTER_AREA)
-    return _rgb(cv2.resize(fewer, (width, height), interpolation=cv2.INTER_LINEAR))
+    return cv2.resize(fewer, (width, height), interpolation=cv2.INTER_LINEAR).astype(np.uint8, copy=False)
 
 
 def noisy(image: Rgb, deviation: float, seed: int) -> Rgb:
     """Normal noise of this standard deviation in grey levels, another for each pixel and colour."""
     noise = np.random.default_rng(seed).standard_normal(image.shape, dtype=np.float32)
-    return _rgb(np.clip(np.rint(image + deviation * noise), 0, 255).astype(np.uint8))
+    return np.clip(np.rint(image + deviation * noise), 0, 255).astype(np.uint8)
 
 
 def through_jpeg(image: Rgb, quality: int) -> Rgb:
     """Written as JPEG of this quality and read again."""
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
     read: Any = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    return _rgb(np.ascontiguousarray(read[..., ::-1]))
-
-
-def _rgb(image: Any) -> Rgb:
-    result: Rgb = image
-    return result
+    return np.ascontiguousarray(read[..., ::-1], np.uint8)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seunet.errors import InputError, check_known
-from seunet.evaluation.way_names import LABELS, WAYS
+from seunet.evaluation.way_names import WAYS, way_label
 from seunet.maths.fusion import CALIBRATED, fuse
 from seunet.maths.rescaling import rescale, resize, scaled_size
 from seunet.maths.rim import without_rim
@@ -37,10 +37,9 @@ VALUES_AT_ONCE: Final = 60 * 800 * 800
 
 @dataclass(frozen=True)
 class Way:
-    """A way of predicting: its name, the names of its heads, and the function itself."""
+    """A way of predicting: its name, and the function itself."""
 
     name: str
-    head_names: Callable[[ScaleUNet], tuple[str, ...]]
     at_scale: Callable[[ScaleUNet, Any], Predict]
     estimates: bool = False
     """Whether `at_scale` is given what is estimated from each whole image, instead of the true scale."""
@@ -52,7 +51,13 @@ class Way:
     @property
     def label(self) -> str:
         """What its rows in a table begin with."""
-        return LABELS[self.name]
+        return way_label(self.name)
+
+    def head_names(self, model: ScaleUNet) -> tuple[str, ...]:
+        """Of the model's heads, or of the sizes that stand for heads."""
+        if not self.own_heads:
+            return tuple(f"× {factor:g}" for factor in PYRAMID_FACTORS)
+        return tuple(f"head {number}" for number in range(1, model.heads + 1)) if model.heads > 1 else ("prediction",)
 
 
 def pixels_seen(way: str, scale: float, size_px: int) -> int:
@@ -104,13 +109,7 @@ def scaled_filters(model: ScaleUNet, scale: float) -> Predict:
 
 def resampled(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
     """The image is resampled to the training scale, the probabilities back: the ceiling for any model."""
-    predict = blind(model, scale)
-
-    def at_training_scale(images: Tensor) -> Tensor:
-        found = predict(images if scale == 1 else rescale(images, 1 / scale, antialias))
-        return _resized(found, images, antialias)
-
-    return at_training_scale
+    return _at_size(blind(model, scale), 1 / scale, antialias)
 
 
 def stated(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Predict:
@@ -123,43 +122,31 @@ def stated(model: ScaleUNet, scale: float | None, antialias: bool = False) -> Pr
         return blind(model, 1.0)
     found = working_pixels(scale, (1.0,), filter_range(model))
     predict = blind(model, 1.0) if found.factor == 1 else scaled_filters(model, found.factor)
-
-    def at_working_scale(images: Tensor) -> Tensor:
-        if found.resample == 1:
-            return predict(images)
-        return _resized(predict(rescale(images, found.resample, antialias)), images, antialias)
-
-    return at_working_scale
+    return _at_size(predict, found.resample, antialias)
 
 
-def pyramid(
-    model: ScaleUNet, scale: float, antialias: bool = False, factors: Sequence[float] = PYRAMID_FACTORS
-) -> Predict:
+def pyramid(model: ScaleUNet, scale: float, antialias: bool = False) -> Predict:
     """Blind to s: the image at several sizes, each prediction resized back and treated as a head."""
     predict = blind(model, scale)
 
-    def at_every_size(images: Tensor) -> Tensor:
-        heads = []
-        for factor in factors:
-            found = fuse(predict(images if factor == 1 else rescale(images, factor, antialias)), PYRAMID_FUSION)
-            heads.append(_resized(found[:, None], images, antialias))
-        return torch.cat(heads, dim=1)
+    def as_head(images: Tensor) -> Tensor:
+        return fuse(predict(images), PYRAMID_FUSION)[:, None]
 
-    return at_every_size
+    heads = [_at_size(as_head, factor, antialias) for factor in PYRAMID_FACTORS]
+    return lambda images: torch.cat([head(images) for head in heads], dim=1)
+
+
+def _at_size(predict: Predict, factor: float, antialias: bool) -> Predict:
+    """What is predicted of images `factor` times as large, in the size that they have."""
+    if factor == 1:
+        return predict
+    return lambda images: _resized(predict(rescale(images, factor, antialias)), images, antialias)
 
 
 def _resized(probabilities: Tensor, like: Tensor, antialias: bool) -> Tensor:
     height, width = like.shape[-2:]
     flat = resize(probabilities.flatten(1, 2), height, width, antialias)
     return flat.view(*probabilities.shape[:3], height, width)
-
-
-def _own_heads(model: ScaleUNet) -> tuple[str, ...]:
-    return tuple(f"head {number}" for number in range(1, model.heads + 1)) if model.heads > 1 else ("prediction",)
-
-
-def _factors(_model: ScaleUNet) -> tuple[str, ...]:
-    return tuple(f"× {factor:g}" for factor in PYRAMID_FACTORS)
 
 
 def way_fusions(way: Way, names: Sequence[str]) -> tuple[str, ...]:
@@ -171,12 +158,12 @@ def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[W
     """The ways of these names, in the order of `WAYS`."""
     as_segment = partial(stated, antialias=antialias)
     ways = {
-        "blind": Way("blind", _own_heads, blind),
-        "scaled_filters": Way("scaled_filters", _own_heads, scaled_filters, scale_known=True),
-        "stated": Way("stated", _own_heads, as_segment, scale_known=True),
-        "resampled": Way("resampled", _own_heads, partial(resampled, antialias=antialias), scale_known=True),
-        "estimated": Way("estimated", _own_heads, as_segment, estimates=True),
-        "pyramid": Way("pyramid", _factors, partial(pyramid, antialias=antialias), own_heads=False),
+        "blind": Way("blind", blind),
+        "scaled_filters": Way("scaled_filters", scaled_filters, scale_known=True),
+        "stated": Way("stated", as_segment, scale_known=True),
+        "resampled": Way("resampled", partial(resampled, antialias=antialias), scale_known=True),
+        "estimated": Way("estimated", as_segment, estimates=True),
+        "pyramid": Way("pyramid", partial(pyramid, antialias=antialias), own_heads=False),
     }
     for name in names:
         check_known("way of predicting", name, WAYS)

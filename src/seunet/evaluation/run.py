@@ -12,7 +12,7 @@ import torch
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.confusions import confusions, images_of
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
-from seunet.evaluation.predictors import PYRAMID_FACTORS, Way, pixels_seen, way_fusions, ways_of_predicting
+from seunet.evaluation.predictors import PYRAMID_FACTORS, Predict, Way, pixels_seen, way_fusions, ways_of_predicting
 from seunet.evaluation.provenance import data_notes, identity_of, sigma_facts
 from seunet.evaluation.report_folder import ReportFolder
 from seunet.evaluation.scores import scores
@@ -136,53 +136,37 @@ class _Run:
                 done += each * len(self.windows)
 
     def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
-        settings = self.settings
-        names = way.head_names(self.model)
+        """Each image's windows, at the true scale or at what is estimated from the whole image."""
+        settings, names = self.settings, way.head_names(self.model)
         fusions = way_fusions(way, settings.fusions) if len(names) > 1 else ()
+        predict, known = self._predictor(way, scale), way.scale_known
+        found: dict[str, torch.Tensor] = {}
         estimates: dict[str, Any] = {}
-        if way.estimates:
-            found = self._by_estimates(way, scale, fusions, on_windows, estimates)
-        else:
-            with torch.inference_mode():
-                predict = way.at_scale(self.model, scale)
-            chosen = [fusion_of(self.model, name, way.scale_known) for name in fusions]
-            found = {
-                image: confusions(predict, self.windows, scale, chosen, settings.antialias, on_windows, of_image=image)
-                for image, _ in images_of(self.windows)
-            }
-        side = scaled_size(self.windows.size_px, scale)
+        for image, numbers in images_of(self.windows):
+            if way.estimates:
+                assert self.estimator is not None
+                assert self.training_mpp is not None
+                estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, settings.antialias)
+                estimates[image] = estimate_facts(self.training_mpp, estimate)
+                predict, known = self._predictor(way, estimates[image]["scale"]), estimate.known
+            chosen = [fusion_of(self.model, name, known) for name in fusions]
+            found[image] = confusions(
+                predict, self.windows, scale, chosen, settings.antialias, on_windows, of_image=image
+            )
         rows = dict(zip((*names, *fusions), torch.stack(list(found.values())).sum(0).tolist(), strict=True))
         result = {
             "way": way.name,
             "scale": scale,
-            "size_px": side,
+            "size_px": scaled_size(self.windows.size_px, scale),
             "confusions": rows,
             # Per image the matrices in the order of `confusions`: two models can be compared image by image.
             "by_image": {image: matrices.tolist() for image, matrices in found.items()},
         }
         document["results"].append(result | ({"estimates": estimates} if way.estimates else {}))
 
-    def _by_estimates(
-        self,
-        way: Way,
-        scale: float,
-        fusions: Sequence[str],
-        on_windows: Callable[[int], None],
-        estimates: dict[str, Any],
-    ) -> dict[str, torch.Tensor]:
-        """Each image's windows at what is estimated from the whole image, which goes into `estimates`."""
-        antialias = self.settings.antialias
-        assert self.estimator is not None
-        assert self.training_mpp is not None
-        found = {}
-        for name, numbers in images_of(self.windows):
-            estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, antialias)
-            estimates[name] = estimate_facts(self.training_mpp, estimate)
-            with torch.inference_mode():
-                predict = way.at_scale(self.model, estimates[name]["scale"])
-            chosen = [fusion_of(self.model, fusion, estimate.known) for fusion in fusions]
-            found[name] = confusions(predict, self.windows, scale, chosen, antialias, on_windows, of_image=name)
-        return found
+    def _predictor(self, way: Way, scale: float | None) -> Predict:
+        with torch.inference_mode():
+            return way.at_scale(self.model, scale)
 
     def _pixels(self, way: Way, scale: float) -> int:
         """What a window costs, for the time left."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 WayName = Literal["blind", "scaled_filters", "stated", "resampled", "estimated", "pyramid"]
 
-LABELS: Final[dict[str, str]] = {
-    "blind": "",
-    "scaled_filters": "scaled filters, ",
-    "stated": "stated, ",
-    "resampled": "resampled, ",
-    "estimated": "estimated, ",
-    "pyramid": "pyramid, ",
-}
-"""What the rows of a way begin with in a table."""
-
-WAYS: Final = tuple(LABELS)
+WAYS: Final = get_args(WayName)
 
 OLD_NAMES: Final = {"told": "scaled_filters", "known": "stated", "oracle": "resampled"}
+
+
+def way_label(way: str) -> str:
+    """What the rows of a way begin with in a table."""
+    return "" if way == "blind" else f"{way.replace('_', ' ')}, "
 
 
 def way_name(name: Any) -> Any:
@@ -49,4 +44,4 @@ def scales_by_way(way_scales: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score(row: dict[str, Any], way: str) -> dict[str, Any]:
-    return row | {"way": way, "label": f"{LABELS[way]}{row['row']}"}
+    return row | {"way": way, "label": f"{way_label(way)}{row['row']}"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from xml.etree.ElementTree import ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -13,20 +12,13 @@ from seunet.images.resolution import UNITS, Stated, number
 from seunet.limits import MAX_XML_BYTES, MAX_XML_DEPTH
 
 
-class Ome(NamedTuple):
-    """The size of a pixel and the power of the objective, where they are given."""
-
-    stated: Stated | None
-    power: str | None
-
-
 def is_ome(description: str) -> bool:
     """Whether a TIFF's description is OME-XML."""
     return "<OME" in description[:4096] and description.rstrip("\x00 \r\n\t").endswith("OME>")
 
 
-def parse_ome(description: str, name: str) -> Ome:
-    """Read PhysicalSizeX/Y and NominalMagnification; an InputError if it is not XML."""
+def parse_ome(description: str, name: str) -> tuple[list[Stated], str | None]:
+    """PhysicalSizeX/Y and NominalMagnification, where they are given; an InputError if it is not XML."""
     data = description.rstrip("\x00").encode(errors="replace")
     if len(data) > MAX_XML_BYTES:
         raise InputError(f"{name}: its OME-XML is larger than {MAX_XML_BYTES:,} bytes")
@@ -37,15 +29,15 @@ def parse_ome(description: str, name: str) -> Ome:
         parser.close()
     except (DefusedXmlException, ParseError, LookupError, ValueError) as error:
         raise InputError(f"{name}: its OME-XML cannot be read ({error})") from error
-    return Ome(_size(reader.pixels), reader.objective.get("NominalMagnification"))
+    return _size(reader.pixels), reader.objective.get("NominalMagnification")
 
 
-def _size(pixels: dict[str, str]) -> Stated | None:
+def _size(pixels: dict[str, str]) -> list[Stated]:
     if "PhysicalSizeX" not in pixels:
-        return None
+        return []
     x = _microns(pixels, "PhysicalSizeX")
     y = _microns(pixels, "PhysicalSizeY") if "PhysicalSizeY" in pixels else x
-    return Stated(x, y, "metadata", "OME PhysicalSize")
+    return [Stated(x, y, "metadata", "OME PhysicalSize")]
 
 
 def _microns(pixels: dict[str, str], key: str) -> float:

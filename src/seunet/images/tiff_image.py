@@ -21,11 +21,12 @@ from seunet.images.tiff_pages import (
     check_segments,
     coding_of,
     is_aperio,
+    is_raw_rows,
     missing_segments,
     pyramid,
     segment_size,
 )
-from seunet.images.tiff_tiles import STRIP_CACHE_BYTES, TILE_CACHE_BYTES, SegmentCache, page_reader
+from seunet.images.tiff_tiles import STRIP_CACHE_BYTES, TILE_CACHE_BYTES, RawRows, SegmentCache, Segments
 from seunet.images.to_rgb import Coding
 from seunet.limits import MAX_IMAGE_PIXELS
 
@@ -45,7 +46,7 @@ class TiffImage(Image):
         """Whether every tile is there and a JPEG, so that any reader must see the same."""
         cache = SegmentCache(TILE_CACHE_BYTES if pages[0].is_tiled else STRIP_CACHE_BYTES)
         self._readers = [
-            page_reader(page, level, file, coding, cache)
+            RawRows(page, file, coding) if is_raw_rows(page) else Segments(page, level, file, coding, cache)
             for level, (page, coding) in enumerate(zip(pages, codings, strict=True))
         ]
 
@@ -91,13 +92,12 @@ def open_aperio(path: Path, user_mpp: float | None) -> TiffImage | None:
 
 
 def _opened(tiff: TiffFile, file: int, name: str, user_mpp: float | None) -> TiffImage:
-    found = pyramid(tiff, name)
-    base, decisions = found.pages[0], list(found.decisions)
+    (base, *smaller), decisions = pyramid(tiff, name)
     check_size(name, base.imagewidth, base.imagelength)
     codings = [coding_of(base, name)]
     check_segments(base, name)
     pages = [base]
-    for page in found.pages[1:]:
+    for page in smaller:
         try:
             check_segments(page, name)
             codings.append(coding_of(page, name))
@@ -154,12 +154,12 @@ def _properties(tiff: TiffFile, base: TiffPage, power: str | None) -> dict[str, 
 
 def _statements(base: TiffPage, name: str) -> tuple[list[Stated], str | None, list[str]]:
     """What a page says of its resolution, the most trusted first; the objective's power; what could not be read."""
-    stated, power, lines = [], None, []
+    stated: list[Stated] = []
+    power, lines = None, []
     text = base.description
     if is_ome(text):
         try:
-            ome = parse_ome(text, name)
-            stated, power = [ome.stated] if ome.stated else [], ome.power
+            stated, power = parse_ome(text, name)
         except InputError as error:
             lines.append(f"{str(error).removeprefix(name + ': ')}; its µm per pixel are not known")
     elif is_aperio(base):

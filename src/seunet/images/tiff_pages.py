@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from tifffile import TiffFile, TiffFileError, TiffPage, TiffPages
@@ -22,17 +21,10 @@ JPEG_COMPRESSIONS = (6, 7)
 PHOTOMETRIC_NAMES = {4: "transparency mask", 5: "CMYK", 8: "CIE L*a*b*", 9: "ICC L*a*b*", 32803: "colour filter array"}
 
 
-class Pyramid(NamedTuple):
-    """Pages from the finest level to the coarsest, and a line for each decision."""
-
-    pages: list[TiffPage]
-    decisions: list[str]
-
-
-def pyramid(tiff: TiffFile, name: str) -> Pyramid:
+def pyramid(tiff: TiffFile, name: str) -> tuple[list[TiffPage], list[str]]:
     """The levels: the largest page, then its sub-images or, without any, the pages marked as smaller copies of it.
 
-    Aperio marks its label and not its levels; there the levels are those in tiles.
+    Aperio marks its label and not its levels; there the levels are those in tiles.  What had to be decided, in lines.
     """
     top, decisions = _readable(tiff.pages, name)
     usable = [page for page in top if _has_size(page)]
@@ -56,7 +48,7 @@ def pyramid(tiff: TiffFile, name: str) -> Pyramid:
         smaller = [page for page in usable if page.is_tiled]
     else:
         smaller = [page for page in usable if page.is_reduced]
-    return Pyramid([base, *_levels_below(base, smaller)], decisions)
+    return [base, *_levels_below(base, smaller)], decisions
 
 
 def _has_size(page: TiffPage) -> bool:

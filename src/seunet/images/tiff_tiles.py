@@ -1,4 +1,7 @@
-"""Regions of a TIFF page from the tiles or strips they touch, in bounded memory."""
+"""Regions of a TIFF page from the tiles or strips they touch, in bounded memory.
+
+`fill` puts the pixels from (x, y), which must lie within the page, into an array and raises what the decoder raises.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,18 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from tifffile import TiffPage
 
 from seunet.images.image import RgbArray
-from seunet.images.tiff_pages import is_raw_rows, segment_size
+from seunet.images.tiff_pages import segment_size
 from seunet.images.to_rgb import Coding, to_rgb
 from seunet.limits import MAX_SEGMENT_BYTES
 
 TILE_CACHE_BYTES = 64 << 20
 STRIP_CACHE_BYTES = 256 << 20
 """Strips run across the whole image: a row of regions needs the same ones again and again."""
-
-
-class PageReader(Protocol):
-    """Fills an array with pixels of one page from (x, y); they must lie within it.  Raises what the decoder raises."""
-
-    def fill(self, out: RgbArray, x: int, y: int) -> None: ...
 
 
 class SegmentCache:
@@ -49,13 +45,6 @@ class SegmentCache:
             while self._held_bytes > self._limit_bytes and len(self._held) > 1:
                 self._held_bytes -= self._held.popitem(last=False)[1].nbytes
         return pixels
-
-
-def page_reader(page: TiffPage, level: int, file: int, coding: Coding, cache: SegmentCache) -> PageReader:
-    """The way to read this page, from an open file descriptor."""
-    if is_raw_rows(page):
-        return RawRows(page, file, coding)
-    return Segments(page, level, file, coding, cache)
 
 
 class Segments:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
+from seunet.data.formats.finding import check_source, files_by_stem, find_folder, pair, wrong_level
 from seunet.data.manifest import ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE
 from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
@@ -78,7 +78,7 @@ def plan_bcss(
     if rgb_folder is None or mask_folder is None:
         raise wrong_level(source, EXPECTED, (*RGB, *MASKS))
     codes, decisions = _published_codes(source)
-    images, image_faults = images_in(rgb_folder)
+    images, image_faults = files_by_stem(rgb_folder)
     masks, mask_faults = files_by_stem(mask_folder, (".png",))
     names, faults = pair(images, masks, rgb_folder.name, mask_folder.name)
     found: list[Found] = []

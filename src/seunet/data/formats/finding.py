@@ -30,8 +30,8 @@ def visible(folder: Path) -> list[Path]:
     return sorted(entry for entry in folder.iterdir() if entry.name[0] != "." and entry.name != "__MACOSX")
 
 
-def files_by_stem(folder: Path, suffixes: Iterable[str]) -> tuple[dict[str, Path], list[SeunetError]]:
-    """Files with these suffixes by name without suffix, and a fault for each name that occurs twice."""
+def files_by_stem(folder: Path, suffixes: Iterable[str] = SUFFIXES) -> tuple[dict[str, Path], list[SeunetError]]:
+    """Files with these suffixes, by default images, by name without suffix, and a fault for each name found twice."""
     found: dict[str, Path] = {}
     faults: list[SeunetError] = []
     for path in visible(folder):
@@ -78,8 +78,3 @@ def wrong_level(source: Path, expected: str, inner: Iterable[str]) -> InputError
         if child.is_dir() and find_folder(child, inner) is not None:
             return InputError(f"{source}: is one level too high; pass {child}")
     return InputError(f"{source}: expected {expected}, found {', '.join(e.name for e in visible(source)[:4])}")
-
-
-def images_in(folder: Path) -> tuple[dict[str, Path], list[SeunetError]]:
-    """Image files of a folder by name."""
-    return files_by_stem(folder, SUFFIXES)

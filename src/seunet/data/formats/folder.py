@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
+from seunet.data.formats.finding import check_source, files_by_stem, find_folder, pair, wrong_level
 from seunet.data.manifest import SPLITS, ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE, MAX_CODE
 from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
@@ -56,7 +56,7 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
     if mask_folder.name.casefold() == INSTANCE_FOLDER:
         rules = replace(rules, kind="instances")
     classes, codes, decisions = classes_of(rules)
-    images, image_faults = images_in(image_folder)
+    images, image_faults = files_by_stem(image_folder)
     masks, mask_faults = files_by_stem(mask_folder, (".png", ".tif", ".tiff"))
     names, faults = pair(images, masks, "images", mask_folder.name)
     faults += image_faults + mask_faults

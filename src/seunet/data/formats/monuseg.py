@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seunet.data.formats.finding import check_source, files_by_stem, find_folder, images_in, pair, wrong_level
+from seunet.data.formats.finding import check_source, files_by_stem, find_folder, pair, wrong_level
 from seunet.data.manifest import ClassEntry
 from seunet.data.prepare.one_image import CORRECTED
 from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, move_share
@@ -49,7 +49,7 @@ def _pairs(folder: Path, split: str) -> tuple[list[Found], list[SeunetError]]:
     """The training archive keeps images and XML in two folders, the test archive in one."""
     image_folder = find_folder(folder, ["Tissue Images"]) or folder
     xml_folder = find_folder(folder, ["Annotations"]) or folder
-    images, image_faults = images_in(image_folder)
+    images, image_faults = files_by_stem(image_folder)
     outlines, xml_faults = files_by_stem(xml_folder, (".xml",))
     names, faults = pair(images, outlines, image_folder.name, xml_folder.name)
     found = [Found(name, images[name], outlines[name], split, name[:PATIENT_CHARACTERS], *_mpp(name)) for name in names]

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from seunet.evaluation.fitting.scale_samples import (
         PLAIN_SCALES,
         Observed,
-        blurred,
         observed,
         regions_of,
-        through_jpeg,
         varied,
     )
 else:

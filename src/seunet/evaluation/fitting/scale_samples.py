@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from seunet.data.optics import blurred, sharpened, through_jpeg
 from seunet.maths.rescaling import rescale_pixels
 from seunet.maths.stain import START, with_gains
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
@@ -155,22 +155,3 @@ def _part(pixels: RgbArray, scale: float, random: np.random.Generator) -> RgbArr
     side = min(max(int(wanted / scale), 1), height, width)
     x, y = random.integers(0, width - side + 1), random.integers(0, height - side + 1)
     return np.ascontiguousarray(pixels[y : y + side, x : x + side])
-
-
-def blurred(pixels: RgbArray, sigma: float) -> RgbArray:
-    """A little out of focus."""
-    return cv2.GaussianBlur(pixels, (0, 0), sigma).astype(np.uint8)
-
-
-def sharpened(pixels: RgbArray, amount: float) -> RgbArray:
-    """As scanners do it: what a blur of one pixel takes away, added once more."""
-    soft = cv2.GaussianBlur(pixels, (0, 0), 1.0)
-    return cv2.addWeighted(pixels, 1 + amount, soft, -amount, 0).astype(np.uint8)
-
-
-def through_jpeg(pixels: RgbArray, quality: int) -> RgbArray:
-    """As slides are kept."""
-    data = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    decoded = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    assert decoded is not None
-    return np.ascontiguousarray(decoded[..., ::-1]).astype(np.uint8)

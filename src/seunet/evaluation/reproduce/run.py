@@ -52,12 +52,6 @@ class Measured(NamedTuple):
     """Evaluations at s = 1 by the side of the windows."""
 
 
-class Interrupted(NamedTuple):
-    """The work was asked to stop; the next call resumes here."""
-
-    job: Experiment
-
-
 class _StoppedError(Exception):
     """Out of the middle of a measurement, whose finished parts are kept."""
 
@@ -91,21 +85,23 @@ def reproduce(
     measuring: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
     announce: Announce = lambda text: None,
     stop_wanted: Callable[[], bool] = lambda: False,
-) -> list[Measured] | Interrupted:
-    """All jobs of the protocol, or of its models `only`, one after the other; what was done before is read."""
+) -> Experiment | None:
+    """All jobs of the protocol, or of its models `only`, one after the other, but for what was done before.
+
+    The job at which the work was asked to stop, where the next call resumes; None at the end.  Results are read by
+    `read_measured`.
+    """
     todo = chosen_jobs(protocol, only, training_overrides)
     check_way_scales(protocol.way_scales, TEST_SCALES)  # before hours of training
     done = [_is_job_measured(protocol, job, out) for job in todo]
     if not all(done):
         check_windows(protocol)
     claim(out, protocol)
-    measured = []
     for place, job in enumerate(todo, start=1):
         announce(f"[{place}/{len(todo)}] {job.entry.name}, seed {job.seed}")
         run = RunFolder(out / "runs" / job.folder_name)
         if done[place - 1]:  # its weights may be gone
             check_same_config(run, job.config)
-            measured.append(_read_job(protocol, job, out))
             continue
         with watching(run.root) as observers:
             outcome = train(
@@ -118,14 +114,14 @@ def reproduce(
                 say=announce,
             )
         if not outcome.finished:
-            return Interrupted(job)
+            return job
         try:
             with measuring() as show:
                 folder = out / "measured" / job.folder_name
-                measured.append(_measure(protocol, job, run, folder, _stoppable(show, stop_wanted)))
+                _measure(protocol, job, run, folder, _stoppable(show, stop_wanted))
         except _StoppedError:
-            return Interrupted(job)
-    return measured
+            return job
+    return None
 
 
 def chosen_jobs(
@@ -169,7 +165,7 @@ def _is_job_measured(protocol: Protocol, job: Experiment, out: Path) -> bool:
 
 
 def read_measured(protocol: Protocol, out: Path) -> list[Measured]:
-    """What `reproduce` has measured in OUT so far, read again: reports are made from it alone."""
+    """What `reproduce` has measured in OUT so far: reports are made from it alone."""
     return [_read_job(protocol, job, out) for job in jobs(protocol) if _is_job_measured(protocol, job, out)]
 
 
@@ -180,13 +176,9 @@ def _read_job(protocol: Protocol, job: Experiment, out: Path) -> Measured:
         RunFolder(out / "runs" / job.folder_name),
         folder,
         read_report(folder / "evaluation.json", "evaluation"),
-        _equivariance_report(folder, job),
+        read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None,
         {size: read_report(_windows_folder(folder, size) / "evaluation.json") for size in protocol.window_sizes_px},
     )
-
-
-def _equivariance_report(folder: Path, job: Experiment) -> dict[str, Any] | None:
-    return read_report(folder / "equivariance.json", "equivariance") if job.entry.equivariance else None
 
 
 def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:
@@ -199,7 +191,7 @@ def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progre
     return tell
 
 
-def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, progress: Progress) -> Measured:
+def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, progress: Progress) -> None:
     model, data = load(run.model), protocol.data
     asked = EvaluationSettings(
         split=protocol.split,
@@ -210,18 +202,15 @@ def _measure(protocol: Protocol, job: Experiment, run: RunFolder, folder: Path, 
         if "estimated" in job.ways
         else None,  # models just trained have none of their own
     )
-    report = evaluate(model, data, folder, asked, progress=progress)
-    windows = {}
+    evaluate(model, data, folder, asked, progress=progress)
     for size in protocol.window_sizes_px:
         at_one = EvaluationSettings(split=protocol.split, scales=(1.0,), tiles_px=(size, size))
-        windows[size] = evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
+        evaluate(model, data, _windows_folder(folder, size), at_one, progress=progress)
     if job.entry.name in protocol.panels and job.seed == job.entry.seeds[0]:
         write_predictions(model, protocol, folder)
-    if not job.entry.equivariance:
-        return Measured(job, run, folder, report, None, windows)
-    errors = EquivarianceSettings(split=protocol.split, tiles_px=tile_numbers(protocol.equivariance_tiles))
-    found = measure_equivariance(model, data, folder, errors, progress=progress)
-    return Measured(job, run, folder, report, found, windows)
+    if job.entry.equivariance:
+        errors = EquivarianceSettings(split=protocol.split, tiles_px=tile_numbers(protocol.equivariance_tiles))
+        measure_equivariance(model, data, folder, errors, progress=progress)
 
 
 def _windows_folder(folder: Path, size_px: int) -> Path:
