@@ -118,7 +118,10 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         ("give a config file, or a name that `seunet configs list` shows", "this is no config"),
         where=str(path),
     )
-    return _mapping(_parse(data, str(path)), str(path))
+    tree = _parse(data, str(path))
+    if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
+        raise InputError(f"{path}: must be a mapping of names to values, e.g. `seed: 0`")
+    return tree
 
 
 def _parse(text: str | bytes, where: str) -> Any:
@@ -129,12 +132,6 @@ def _parse(text: str | bytes, where: str) -> Any:
         line = f" line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "not text"
         raise InputError(f"{where}{line}: not YAML ({problem})") from None
-
-
-def _mapping(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"{where}: must be a mapping of names to values, e.g. `seed: 0`")
-    return value
 
 
 def _apply(tree: dict[str, Any], override: str) -> None:

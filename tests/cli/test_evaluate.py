@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from seunet.cli.progress import duration, progress
+from seunet.cli.progress import duration, progress_of
 from support.cli import seunet
 from tests.support.prepared import prepared_nuclei, prepared_tissue, saved_model
 
@@ -99,7 +99,7 @@ def test_lines_are_printed_where_there_is_no_terminal(root: Path, tmp_path: Path
 
 def test_a_duration_is_told_in_the_units_it_is_thought_in() -> None:
     assert [duration(seconds) for seconds in (12, 340, 8000)] == ["12 s", "6 min", "2 h 13 min"]
-    with progress(False) as report:
+    with progress_of(False) as report:
         assert report is None
 
 

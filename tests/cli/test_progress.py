@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seunet.cli import progress as module
-from seunet.cli.progress import progress
+from seunet.cli.progress import progress_of
 
 
 def test_lines_have_the_name_the_share_and_the_time_left(
@@ -13,7 +13,7 @@ def test_lines_have_the_name_the_share_and_the_time_left(
 ) -> None:
     clock = iter([0.0, 100.0, 110.0, 131.0, 140.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    with progress(True, timed=True, name="2 of 9 slide.svs") as show:
+    with progress_of(True, timed=True, name="2 of 9 slide.svs") as show:
         assert show is not None
         for done in (0, 100, 310):
             show(done, 1000, "segmenting")
@@ -26,7 +26,7 @@ def test_lines_have_the_name_the_share_and_the_time_left(
 
 
 def test_nothing_to_do_is_all_done(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(True, timed=True) as show:
+    with progress_of(True, timed=True) as show:
         assert show is not None
         show(0, 0, "segmenting")
     assert capsys.readouterr().err == "[100%] segmenting\n"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
 from seunet.cli.stopping import resumable
 from seunet.errors import SeunetError
 
@@ -73,7 +73,6 @@ OVERWRITE = typer.Option(
     False, "--overwrite", help="Replace a prepared set or an unfinished run in DEST; other files there stay."
 )
 SKIP = typer.Option(False, "--skip-errors", help="Leave out faulty images, list them, exit with code 5.")
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 @dataclass(frozen=True)

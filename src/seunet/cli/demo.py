@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
 from seunet.errors import InputError
 
 PAGE: Final = "demo.html"
@@ -32,13 +32,12 @@ ELSEWHERE: Final = {
 }
 OUT = typer.Option("-o", "--out", "--output", metavar="OUT", help="Folder for the page and the results.")
 MODEL = typer.Option("-m", "--model", metavar="MODEL", help="A model of the package, or a model folder.")
-PROGRESS = typer.Option("--progress/--no-progress", help="Show progress.")
 
 
 def demo(
     out: Annotated[Path, OUT] = Path("out/demo"),
     model: Annotated[str, MODEL] = "nuclei",
-    progress: Annotated[bool, PROGRESS] = True,
+    progress: bool = PROGRESS,
 ) -> None:
     """Segment a real H&E image at four magnifications and write one page to look at.
 

@@ -13,14 +13,12 @@ from seunet.cli.evaluate import (
     MODEL,
     OUT,
     OVERWRITE,
-    PROGRESS,
     SPLIT,
     TILES,
     names,
     tile_sizes,
 )
-from seunet.cli.progress import duration
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, duration, progress_of
 from seunet.cli.stopping import resumable
 
 SCALES = typer.Option(None, "--scales", metavar="S,…", help="Test scales; default: the paper's 16 without 1.")

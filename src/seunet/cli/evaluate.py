@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from seunet.cli.progress import duration
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, duration, progress_of
 from seunet.cli.stopping import resumable
 from seunet.errors import InputError, check_known
 
@@ -67,7 +66,6 @@ PYRAMID = typer.Option(
 PANELS = typer.Option(True, "--panels/--no-panels", help="Draw one window with truth and predictions.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the report in OUT.")
 DEVICE = typer.Option("cpu", "--device", metavar="auto|cpu|cuda|mps", help="Where the network computes.")
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def evaluate(
@@ -234,7 +232,8 @@ def _agree(network: ScaleUNet, data: Path, out: Path, overwrite: bool, progress:
     if not document["results"]:
         raise InputError(next(iter(document["failed"].values())))
     write_agreement(document, out)
-    print(f"area of objects relative to the image as it is, {_images(len(document['results']))}:")
+    count = len(document["results"])
+    print(f"area of objects relative to the image as it is, {count} image{'s' * (count != 1)}:")
     for row in table_rows(document):
         print(f"  {row[0].replace('*', ''):14} {row[2]:>6} within 20 %, {row[3]} above 2 ×, median {row[4]}")
     print(f"{duration(document['clock']['seconds'])}: {out / 'agreement.md'}")
@@ -242,7 +241,3 @@ def _agree(network: ScaleUNet, data: Path, out: Path, overwrite: bool, progress:
         print(f"seunet: {line}", file=sys.stderr)
     if document["failed"] or inputs.faults:
         raise typer.Exit(EXIT_PART)
-
-
-def _images(count: int) -> str:
-    return "1 image" if count == 1 else f"{count} images"

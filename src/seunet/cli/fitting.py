@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
 
 if TYPE_CHECKING:
     from seunet.evaluation.fitting.commands import ScaleFit
@@ -21,7 +21,6 @@ SAMPLES = typer.Option(60, "--samples", min=1, help="Changed parts of each image
 IMAGES = typer.Option(
     None, "--images", metavar="NAME,…", help="Held-out images; default: all that the model did not learn from."
 )
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def fit_scale(

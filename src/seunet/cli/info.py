@@ -25,9 +25,14 @@ def info(target: str = TARGET, full: bool = FULL, as_json: bool = AS_JSON) -> No
     """
     path = Path(target)
     if path.exists() and not path.is_dir():
-        _print_image(path, as_json)
+        from seunet.images.facts import description_text as text
+
+        description = _image(path)
     else:
-        _print_model(_model(target), full, as_json)
+        from seunet.models.describe import full_model_text, model_text
+
+        description, text = _model(target), full_model_text if full else model_text
+    print(json.dumps(description, indent=2, ensure_ascii=False) if as_json else text(description))
 
 
 def _model(target: str) -> dict[str, Any]:
@@ -43,28 +48,16 @@ def _model(target: str) -> dict[str, Any]:
     raise InputError(f"{target}: no such file, model folder or model; check the path (models: {known})")
 
 
-def _print_image(path: Path, as_json: bool) -> None:
+def _image(path: Path) -> dict[str, Any]:
     from contextlib import closing
 
-    from seunet.images.facts import describe, description_text
+    from seunet.images.facts import describe
     from seunet.images.sandboxed import open_guarded
     from seunet.scale.of_slide import estimate_slide
     from seunet.segmentation.scale_choice import describe_estimate
 
     with closing(open_guarded(path)) as image:
-        description = describe(image) | {"scale_from_pixels": describe_estimate(estimate_slide(image), image.mpp)}
-    print(_json(description) if as_json else description_text(description))
-
-
-def _print_model(description: dict[str, Any], full: bool, as_json: bool) -> None:
-    from seunet.models.describe import full_model_text, model_text
-
-    text = full_model_text if full else model_text
-    print(_json(description) if as_json else text(description))
-
-
-def _json(description: dict[str, Any]) -> str:
-    return json.dumps(description, indent=2, ensure_ascii=False)
+        return describe(image) | {"scale_from_pixels": describe_estimate(estimate_slide(image), image.mpp)}
 
 
 def warm_up() -> None:

@@ -29,15 +29,13 @@ from seunet.cli.info import info, warm_up
 from seunet.cli.plot import app as plot_app
 from seunet.cli.reproduce import reproduce
 from seunet.cli.segment import segment
-from seunet.cli.stopping import Interrupted, Terminated, listen
+from seunet.cli.stopping import EXIT_INTERRUPTED, EXIT_TERMINATED, Interrupted, Terminated, listen
 from seunet.cli.train import train
 from seunet.cli.view import view
 from seunet.errors import ResourceError, SeunetError
 from seunet.system import address_space_bytes, settle_without_home
 
 EXIT_BUG = 70
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 DEBUG: Final = "--debug"
 LEAST_ADDRESS_SPACE_BYTES: Final = 1_500_000_000
 """Below this, libraries end the process in their own words while they are loaded."""

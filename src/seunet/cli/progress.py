@@ -6,15 +6,19 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+import typer
 
 from seunet.progress import Progress
 
+PROGRESS: Final = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 LINE_SECONDS = 30.0
 """How often a line is printed for one and the same piece of work where there is no terminal to draw a bar on."""
 
 
 @contextmanager
-def progress(show: bool, timed: bool = False, every_text: bool = True, name: str = "") -> Iterator[Progress | None]:
+def progress_of(show: bool, timed: bool = False, every_text: bool = True, name: str = "") -> Iterator[Progress | None]:
     """What to call with (done, total, text); nothing on request.
 
     `timed` work is shown as its share and the time left; other work, whose items are few and alike, by its count.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from seunet.cli.evaluate import names
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
 from seunet.cli.train import StopOnSignal, training_observers
 from seunet.memory import keep_freed_memory
 
@@ -28,7 +28,6 @@ ONLY = typer.Option(
 )
 TRAIN_SET = typer.Option([], "--train-set", metavar="NAME=VALUE", help="Change a value of every training config.")
 PLAN = typer.Option(False, "--plan", help="Print what it would cost, from a step of each model, and end.")
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def reproduce(

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
 from seunet.cli.stopping import resumable
 from seunet.errors import InputError
 from seunet.memory import keep_freed_memory
@@ -88,7 +88,6 @@ WORKERS = typer.Option(
     metavar="N",
     help="Inputs at once, each in a process; default: several if many are small.",
 )
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def segment(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 REPEAT = "repeat the command to resume"
 
 
@@ -21,9 +23,13 @@ class Terminated(BaseException):
 
 def listen() -> None:
     """Turn both signals into exceptions; one that is ignored (`nohup`, a job in the background) stays so."""
-    for number, handler in ((signal.SIGINT, _on_interrupt), (signal.SIGTERM, _on_terminate)):
+    for number, kind in ((signal.SIGINT, Interrupted), (signal.SIGTERM, Terminated)):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+            signal.signal(number, partial(_stop, kind))
+
+
+def _stop(kind: type[BaseException], _signal: int, _frame: FrameType | None) -> NoReturn:
+    raise kind
 
 
 @contextmanager
@@ -33,11 +39,3 @@ def resumable() -> Iterator[None]:
         yield
     except (Interrupted, Terminated) as stop:
         raise type(stop)(REPEAT) from None
-
-
-def _on_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Interrupted
-
-
-def _on_terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from seunet.cli.fitting import check_finish, finish
-from seunet.cli.progress import progress as progress_of
+from seunet.cli.progress import PROGRESS, progress_of
+from seunet.cli.stopping import EXIT_INTERRUPTED, EXIT_TERMINATED
 from seunet.memory import keep_freed_memory
 from seunet.progress import Progress
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from seunet.models.unet_skeleton import ScaleUNet
     from seunet.training.loading import Sources
     from seunet.training.observers import Observer, StepReport, TrainingOutcome, ValidationReport
-
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 
 CONFIG = typer.Argument(
     ..., readable=False, metavar="CONFIG", help="A YAML file, or a name that `seunet configs list` shows."
@@ -36,7 +34,6 @@ PRINT_CONFIG = typer.Option(False, "--print-config", help="Print the whole confi
 DATA = typer.Option(None, "--data", readable=False, metavar="DEST", help="A prepared set; short for --set data.root=….")
 DEVICE = typer.Option(None, "--device", metavar="auto|cpu|cuda", help="Short for --set machine.device=….")
 WORKERS = typer.Option(None, "--workers", "--num-workers", min=0, max=256, help="Short for --set machine.workers=….")
-PROGRESS = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 
 
 def train(

@@ -54,7 +54,8 @@ def _image_findings(
         try:
             data, array = _read(folder, file, colour=kind == "image")
         except InputError as error:
-            yield Finding(file.path, _without_name(error, file.path))
+            named = str(error).removeprefix(f"{Path(file.path).name}: ")
+            yield Finding(file.path, named.removeprefix(f"{file.path}: "))
             continue
         if sha256(data) != file.sha256:
             yield Finding(file.path, "altered since it was prepared (sha256 differs); prepare the set again")
@@ -162,7 +163,3 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
                 yield Finding(f"{name}/{path.name}", "not in the manifest; remove it or prepare the set again")
     if (folder / WORK).exists():
         yield Finding(WORK, "left by an interrupted run; run `seunet data prepare` again")
-
-
-def _without_name(error: InputError, path: str) -> str:
-    return str(error).removeprefix(f"{Path(path).name}: ").removeprefix(f"{path}: ")

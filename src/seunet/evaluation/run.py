@@ -113,27 +113,28 @@ class _Run:
     def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
         """Every (way, scale) that is not yet among the results."""
         scales_of = {way.name: self.settings.way_scales.get(way.name, self.settings.scales) for way in self.ways}
-        parts = [(way, scale) for way in self.ways for scale in scales_of[way.name]]
+        # What a window costs, for the time left.
+        parts = [
+            (way, scale, pixels_seen(way.name, scale, self.windows.size_px))
+            for way in self.ways
+            for scale in scales_of[way.name]
+        ]
         finished = {(row["way"], row["scale"]) for row in document["results"]}
-        total = sum(self._pixels(way, scale) * len(self.windows) for way, scale in parts)
-        done = 0
-        for way, scale in parts:
-            each = self._pixels(way, scale)
-            if (way.name, scale) not in finished:
-                text = f"{way.name}, s = {scale:.3g}"
+        total, done = sum(each for *_, each in parts) * len(self.windows), 0
+        for way, scale, each in parts:
+            if (way.name, scale) in finished:
+                done += each * len(self.windows)
+                continue
 
-                def advance(windows: int, each: int = each, text: str = text) -> None:
-                    nonlocal done
-                    done += each * windows
-                    if progress is not None:
-                        progress(done, total, text)
-
+            def advance(windows: int, each: int = each, text: str = f"{way.name}, s = {scale:.3g}") -> None:
+                nonlocal done
+                done += each * windows
                 if progress is not None:
                     progress(done, total, text)
-                with folder.part(document, f"{way.name} {scale:.4g}"):
-                    self._finish(way, scale, document, advance)
-            else:
-                done += each * len(self.windows)
+
+            advance(0)
+            with folder.part(document, f"{way.name} {scale:.4g}"):
+                self._finish(way, scale, document, advance)
 
     def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
         """Each image's windows, at the true scale or at what is estimated from the whole image."""
@@ -167,7 +168,3 @@ class _Run:
     def _predictor(self, way: Way, scale: float | None) -> Predict:
         with torch.inference_mode():
             return way.at_scale(self.model, scale)
-
-    def _pixels(self, way: Way, scale: float) -> int:
-        """What a window costs, for the time left."""
-        return pixels_seen(way.name, scale, self.windows.size_px)

@@ -32,7 +32,8 @@ def with_new_names(report: dict[str, Any]) -> dict[str, Any]:
         found["arguments"]["way_scales"] = scales_by_way(report["arguments"]["way_scales"])
     found["results"] = [row | {"way": way_name(row["way"])} for row in report["results"]]
     if "scores" in report:
-        found["scores"] = [_score(row, way_name(row["way"])) for row in report["scores"]]
+        named = [row | {"way": way_name(row["way"])} for row in report["scores"]]
+        found["scores"] = [row | {"label": f"{way_label(row['way'])}{row['row']}"} for row in named]
     parts = report["clock"]["seconds_by_part"].items()
     renamed = {" ".join([way_name(part.split()[0]), *part.split()[1:]]): seconds for part, seconds in parts}
     return found | {"clock": {**report["clock"], "seconds_by_part": renamed}}
@@ -41,7 +42,3 @@ def with_new_names(report: dict[str, Any]) -> dict[str, Any]:
 def scales_by_way(way_scales: dict[str, Any]) -> dict[str, Any]:
     """Scales by today's names of the ways."""
     return {way_name(way): scales for way, scales in way_scales.items()}
-
-
-def _score(row: dict[str, Any], way: str) -> dict[str, Any]:
-    return row | {"way": way, "label": f"{way_label(way)}{row['row']}"}

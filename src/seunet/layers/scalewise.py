@@ -42,7 +42,10 @@ class ScaleNorm2d(nn.Module):
             normed = synced_batch_norm(flat, self.norm)
             return (normed.relu() if relu else normed).view(features.shape)
         if relu and self._learns_by_batch(flat):
-            return self._batch_norm_relu(flat).view(features.shape)
+            norm = self.norm
+            found, mean, variance = batch_norm_relu(flat, norm.weight, norm.bias, norm.eps)
+            remember(norm, mean, variance, flat.shape[0] * flat.shape[2] * flat.shape[3])
+            return found.view(features.shape)
         result: Tensor = self.norm(flat)
         # In place before the view: autograd would copy the whole map for an in-place change of a view.
         return (result.relu_() if relu else result).view(features.shape)
@@ -52,12 +55,6 @@ class ScaleNorm2d(nn.Module):
         norm = self.norm
         ordinary = type(norm) is nn.BatchNorm2d and norm.training and norm.momentum is not None
         return ordinary and flat.shape[0] * flat.shape[2] * flat.shape[3] > 1 and runs_in_whole_vectors(flat)
-
-    def _batch_norm_relu(self, flat: Tensor) -> Tensor:
-        norm = self.norm
-        result, mean, variance = batch_norm_relu(flat, norm.weight, norm.bias, norm.eps)
-        remember(norm, mean, variance, flat.shape[0] * flat.shape[2] * flat.shape[3])
-        return result
 
     def keep_scale(self, number: int) -> None:
         """Leave the statistics and affine of this scale alone of all γ, shared with whoever shared them."""

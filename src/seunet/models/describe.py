@@ -52,10 +52,11 @@ def model_text(description: dict[str, Any]) -> str:
     rows += [(key, _option_text(card[key])) for key in SHORT_CARD if key in card]
     rows.append(("options", "; ".join(f"{key} {_option_text(value)}" for key, value in description["options"].items())))
     if sigmas is not None:
-        spans = (f"{min(layer):.2f}–{max(layer):.2f} in layer {number}" for number, layer in _ends(sigmas))
-        rows.append(("σ, px", ", ".join(spans)))
+        ends = (1, sigmas[0]), (len(sigmas), sigmas[-1])
+        rows.append(("σ, px", ", ".join(f"{min(row):.2f}–{max(row):.2f} in layer {number}" for number, row in ends)))
     rows.append(("more", f"seunet info {description['name']} --full (the whole card) or --json"))
-    return "\n".join([description["name"], *(line for row in rows for line in _wrapped(*row))])
+    wrap = textwrap.TextWrapper(SCREEN_COLUMNS, subsequent_indent=" " * 19, break_on_hyphens=False).fill
+    return "\n".join([description["name"], *(wrap(f"  {key:16} {value}") for key, value in rows)])
 
 
 def full_model_text(description: dict[str, Any]) -> str:
@@ -81,16 +82,6 @@ def _head_rows(description: dict[str, Any]) -> list[tuple[str, str]]:
         ("heads", str(description["heads"])),
     ]
     return rows if description["factor"] == 1 else [*rows, ("σ ×", f"{description['factor']:g}")]
-
-
-def _ends(sigmas: list[list[float]]) -> list[tuple[int, list[float]]]:
-    """The first and the last layer, with their numbers."""
-    numbered = list(enumerate(sigmas, start=1))
-    return [numbered[0], numbered[-1]]
-
-
-def _wrapped(key: str, value: str) -> list[str]:
-    return textwrap.wrap(f"  {key:16} {value}", SCREEN_COLUMNS, subsequent_indent=" " * 19, break_on_hyphens=False)
 
 
 def _option_text(value: object) -> str:

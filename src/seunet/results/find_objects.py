@@ -93,7 +93,8 @@ def objects(
     found = Tally() if tally is None else tally
     rows = max(1, BAND_PIXELS // max(plane.width_px, 1)) if band_rows is None else band_rows
     for code, runs, cut in _whole_objects(plane, frame, rows, found):
-        splits = split and code not in frame.regions and _extent_px(runs) <= MAX_SPLIT_PX
+        extent_px = int(runs[0, -1] - runs[0, 0] + 1) * int(runs[2].max() - runs[1].min())
+        splits = split and code not in frame.regions and extent_px <= MAX_SPLIT_PX
         for part in _parts(runs, rim) if splits else [runs]:
             one = Object(code, part, cut)
             area = one.area_px
@@ -177,10 +178,6 @@ def _grouped(
     for stop in stops:
         yield Object(int(codes[start]), runs[:, start:stop], bool(cut[start]))
         start = stop
-
-
-def _extent_px(runs: Runs) -> int:
-    return int(runs[0, -1] - runs[0, 0] + 1) * int(runs[2].max() - runs[1].min())
 
 
 def _parts(runs: Runs, rim: Labels | None) -> list[Runs]:

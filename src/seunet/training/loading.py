@@ -172,8 +172,3 @@ def check_shares(
         )
     if batch % processes.size:
         raise InputError(f"`recipe.batch` (={batch}) must be divisible by the {processes.size} processes")
-
-
-def image_names(windows: WindowDataset | JoinedWindows, numbers: list[int]) -> list[str]:
-    """Of which images these windows are, for messages."""
-    return sorted({windows.image_name(number) for number in numbers})

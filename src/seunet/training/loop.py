@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from seunet.errors import ResourceError, SeunetError
 from seunet.training.config import TrainingConfig
 from seunet.training.distributed import Processes
-from seunet.training.loading import ShareSampler, batches, image_names
+from seunet.training.loading import ShareSampler, batches
 from seunet.training.new_model import model_and_sources
 from seunet.training.observers import Meter, Observer, StepReport, TrainingOutcome, ValidationReport
 from seunet.training.optimizer import make_optimizer, one_cycle, set_pace
@@ -125,7 +125,8 @@ class Run:
                 stopped = self.processes.any(stop_wanted())
                 if stopped:
                     break
-                self._checkpoint_if_due()
+                if self._clock() - self._last_checkpoint >= self.config.machine.checkpoint_seconds:
+                    self._checkpoint()
         if self.keeper is not None:
             if stopped:
                 self.keeper.checkpoint()
@@ -180,7 +181,7 @@ class Run:
     def _stop_diverged(self, batch: Batch, head_losses: Tensor) -> NoReturn:
         """Nothing was moved by this step, and the last checkpoint is older still."""
         windows, step = self.processes.gathered(batch.numbers).tolist(), self.progress.step + 1
-        names = image_names(self.sources.training, windows)
+        names = sorted({self.sources.training.image_name(number) for number in windows})
         if self.keeper is not None:
             self.keeper.note_diverged(step, windows, names, head_losses.tolist())
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -236,10 +237,6 @@ class Run:
             note = f"note: after step {self.progress.step} every pixel is predicted {self.sources.class_name(code)}"
             advice = what_to_look_at(self.config, self.sources.class_shares(), self.total_steps)
             self._say(f"{note}: {advice}" if last else note)
-
-    def _checkpoint_if_due(self) -> None:
-        if self._clock() - self._last_checkpoint >= self.config.machine.checkpoint_seconds:
-            self._checkpoint()
 
     def _checkpoint(self) -> None:
         if self.keeper is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,9 +24,6 @@ from seunet.training.distributed import Processes
 from seunet.training.head_bands import fitting_head, head_bands, head_scales
 from seunet.training.loading import Sources, check_shares
 
-if TYPE_CHECKING:
-    from seunet.scale.estimator import ScaleEstimator
-
 
 def model_and_sources(
     config: TrainingConfig, processes: Processes, begun: Path | None
@@ -41,7 +38,8 @@ def model_and_sources(
     if config.start is None:
         model = make_model(config, manifest)
     elif begun is not None and begun.is_file():
-        model = begun_model(begun, config)
+        # What it began with need not be there any more.
+        model = _synced(model_of(read_checkpoint(begun), averaged=False), config)
     else:
         start = start_model(config.start)
         model = make_model(config, manifest, start)
@@ -87,11 +85,6 @@ def _synced(model: ScaleUNet, config: TrainingConfig) -> ScaleUNet:
         if isinstance(module, ScaleNorm2d):
             module.synced = config.recipe.sync_norm
     return model
-
-
-def begun_model(last: Path, config: TrainingConfig) -> ScaleUNet:
-    """The model of a run that goes on: what it began with need not be there any more."""
-    return _synced(model_of(read_checkpoint(last), averaged=False), config)
 
 
 def start_model(name_or_path: str) -> ScaleUNet:
@@ -194,13 +187,6 @@ def model_facts(model: ScaleUNet) -> dict[str, Any]:
     """What a checkpoint must say for the model to be built again."""
     card = None if model.card is None else model.card.model_dump(mode="json")
     return {"name": model.name, "options": model.config.model_dump(mode="json"), "card": card}
-
-
-def export_model(source: Path, folder: Path, estimator: ScaleEstimator | None = None) -> None:
-    """The weights of a checkpoint as a model folder that `seunet.load` reads, with the estimator of the start."""
-    model = model_of(read_checkpoint(source))
-    model.scale_estimator = estimator
-    model.save_pretrained(folder, overwrite=True)
 
 
 def model_of(kept: Checkpoint, averaged: bool = True) -> ScaleUNet:

@@ -19,7 +19,7 @@ from seunet.storage.jsonl import Journal, rounded
 from seunet.training import checkpoint as files
 from seunet.training.config import TrainingConfig, learning_fields, read_config
 from seunet.training.loading import Sources
-from seunet.training.new_model import export_model, model_facts
+from seunet.training.new_model import model_facts, model_of
 from seunet.training.observers import Meter, StepReport
 from seunet.training.run_folder import RunFolder
 from seunet.training.trainer import Trainer
@@ -158,8 +158,9 @@ class Keeper:
         """The end, of the run or for now: the best weights become a model folder."""
         self._note_time(event)
         if self._folder.best.is_file():
-            estimator = load_estimator(self._folder.root) if has_estimator(self._folder.root) else None
-            export_model(self._folder.best, self._folder.model, estimator)
+            model = model_of(files.read_checkpoint(self._folder.best))
+            model.scale_estimator = load_estimator(self._folder.root) if has_estimator(self._folder.root) else None
+            model.save_pretrained(self._folder.model, overwrite=True)
 
     def close(self) -> None:
         """Let go of the files, however the run went."""

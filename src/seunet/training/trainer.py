@@ -84,7 +84,11 @@ class Trainer:
         self.model, self.optimizer, self.processes, self.recipe = model, optimizer, processes, recipe
         self.accumulate, self._dtype = recipe.accumulate, _DTYPES[recipe.precision]
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=recipe.precision == "float16")
-        self.averaged = None if recipe.average is None else _running_mean(model, recipe.average)
+        self.averaged = None
+        if recipe.average is not None:
+            # w̄ ← β·w̄ + (1 − β)·w of all weights and running statistics, beginning with the first weights that come.
+            rule = get_ema_multi_avg_fn(recipe.average)  # type: ignore[no-untyped-call]
+            self.averaged = AveragedModel(model, multi_avg_fn=rule, use_buffers=True)
         loss_of: nn.Module = LossOf(model, recipe).to(processes.device)
         self._loss_of = DistributedDataParallel(loss_of) if processes.size > 1 else loss_of
 
@@ -165,12 +169,6 @@ class Trainer:
         if isinstance(self._loss_of, DistributedDataParallel) and not last:
             return self._loss_of.no_sync()
         return nullcontext()
-
-
-def _running_mean(model: ScaleUNet, beta: float) -> AveragedModel:
-    """w̄ ← β·w̄ + (1 − β)·w of all weights and running statistics, beginning with the first weights that come."""
-    rule = get_ema_multi_avg_fn(beta)  # type: ignore[no-untyped-call]
-    return AveragedModel(model, multi_avg_fn=rule, use_buffers=True)
 
 
 def _parts(batch: Batch, count: int) -> Iterator[tuple[bool, Batch]]:

@@ -38,7 +38,8 @@ def validation_counts(
         with torch.inference_mode():
             for images, masks, *_ in DataLoader(mine, batch, collate_fn=collate, generator=torch.Generator()):
                 probabilities = without_rim(model(images.to(processes.device)).softmax(2), model.rim)
-                counts += _counts(probabilities, masks.to(processes.device)).cpu()
+                said, true = predicted_classes(probabilities), masks.to(processes.device)
+                counts += confusion_matrices(said, true, model.told_classes).cpu()
     finally:
         model.train(was_training)
     return processes.total(counts.to(processes.device)).cpu()
@@ -68,8 +69,3 @@ def what_to_look_at(config: TrainingConfig, class_shares: str, steps: int) -> st
         f"(`recipe.class_weights`{weights}), lower `recipe.learning_rate` (={recipe.learning_rate:g}), or begin with a "
         "trained model (--set start=nuclei)"
     )
-
-
-def _counts(probabilities: Tensor, masks: Tensor) -> Tensor:
-    """Confusion matrices of [head 1, …, head γ, mean, p_dist, p_ens]."""
-    return confusion_matrices(predicted_classes(probabilities), masks, probabilities.shape[2])

@@ -92,8 +92,8 @@ class _Reader:
             self._inside_regions = True
         elif tag == "Annotation":
             self.layers += 1
-        elif tag == "Annotations":
-            self._read_mpp(attributes)
+        elif tag == "Annotations" and (text := attributes.get("MicronsPerPixel", "").strip()):
+            self.mpp = self._number(text, "MicronsPerPixel")
 
     def end(self, tag: str) -> None:
         self._path.pop()
@@ -108,11 +108,6 @@ class _Reader:
 
     def _where(self) -> str:
         return f"region {self._label}" if "Region" in self._path else f"after region {len(self.regions)}"
-
-    def _read_mpp(self, attributes: dict[str, str]) -> None:
-        text = attributes.get("MicronsPerPixel", "").strip()
-        if text:
-            self.mpp = self._number(text, "MicronsPerPixel")
 
     def _open_region(self, attributes: dict[str, str]) -> None:
         self._label = attributes.get("Id", str(len(self.regions) + 1))[:40]

@@ -135,7 +135,9 @@ def _read_labels(job: Job, data: bytes, name: str, height: int, width: int) -> L
             f"{name}: mask is {codes.shape[1]}×{codes.shape[0]}, its image {width}×{height}; export both at one size"
         )
     if job["kind"] == "instances":
-        instances = _instance_map(codes, name)
+        if codes.max(initial=0) > MAX_REGIONS:
+            raise InputError(f"{name}: instance {codes.max()} is above {MAX_REGIONS:,}; number the instances from 1")
+        instances = codes.astype(np.uint16)
         mask = (instances > 0).astype(np.uint8)
         counts = {"instances": int(np.unique(instances[instances > 0]).size)}
         return Labels(mask, instances, job["mpp"], job["mpp_source"], counts, decisions)
@@ -149,12 +151,6 @@ def _outline_mpp(job: Job, annotation: Annotation, name: str) -> tuple[float | N
     if job["mpp_source"] in ("user", CORRECTED) or annotation.mpp is None:
         return job["mpp"], job["mpp_source"]
     return check_mpp(annotation.mpp, f"{name} MicronsPerPixel"), "annotation"
-
-
-def _instance_map(codes: NDArray[Any], name: str) -> NDArray[np.uint16]:
-    if codes.max(initial=0) > MAX_REGIONS:
-        raise InputError(f"{name}: instance {codes.max()} is above {MAX_REGIONS:,}; number the instances from 1")
-    return codes.astype(np.uint16)
 
 
 def _map_codes(

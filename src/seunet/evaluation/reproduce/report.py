@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def page(
         *panel_blocks(protocol, {name: seeds[0].folder for name, seeds in grouped(measured).items()}, figures),
         *window_blocks(grouped(measured)),
         Heading("Which head is best at which scale (the paper's table 1)"),
-        *(block for one in _of_several_heads(measured) for block in _head_blocks(one)),
+        *_head_blocks(measured),
         Heading("Blind, with the scale, and strong baselines"),
         Text(
             "A row that names no way is *blind*: the network runs on the pixels as they are. *Scaled filters*: every σ "
@@ -90,14 +90,13 @@ def _still_missing(protocol: Protocol, measured: Sequence[Measured]) -> list[Blo
     ]
 
 
-def _of_several_heads(measured: Sequence[Measured]) -> list[Measured]:
-    return [one for one in measured if one.evaluation["model"]["heads"] > 1]
-
-
-def _head_blocks(one: Measured) -> list[Block]:
-    numbers = ", ".join(map(str, best_heads(one.evaluation)))
-    title = f"**{one.job.entry.name}, seed {one.job.seed}.** The best head from the smallest scale to the largest: "
-    return [Text(f"{title}{numbers}."), heads_table(one.evaluation)]
+def _head_blocks(measured: Sequence[Measured]) -> Iterator[Block]:
+    for one in measured:
+        if one.evaluation["model"]["heads"] > 1:
+            numbers = ", ".join(map(str, best_heads(one.evaluation)))
+            name = f"**{one.job.entry.name}, seed {one.job.seed}.**"
+            yield Text(f"{name} The best head from the smallest scale to the largest: {numbers}.")
+            yield heads_table(one.evaluation)
 
 
 def _curves(measured: Sequence[Measured], figures: Path, statistics: Mapping[str, Any] | None) -> list[Block]:

@@ -152,7 +152,7 @@ def statistics_blocks(document: Mapping[str, Any]) -> list[Block]:
     """The means with intervals, the questions with answers, and every pair of systems."""
     share = f"{100 * document['level']:.0f} %"
     rows = [
-        [name, _percent(one["mean"]), ", ".join(f"{100 * value:.2f}" for value in one["mean"]["by_seed"])]
+        [name, _span(one["mean"], sign=""), ", ".join(f"{100 * value:.2f}" for value in one["mean"]["by_seed"])]
         for name, one in document["systems"].items()
     ]
     answers = [[one["ask"], f"**{one['answer']}**", _difference(one)] for one in document["questions"]]
@@ -211,20 +211,18 @@ def _at_one(evaluation: Mapping[str, Any]) -> float:
     )
 
 
-def _percent(found: Mapping[str, float]) -> str:
-    return f"{100 * found['value']:.2f} ({100 * found['low']:.2f} to {100 * found['high']:.2f})"
+def _span(found: Mapping[str, Any], sign: str = "+", times: int = 100) -> str:
+    value, low, high = (f"{times * found[name]:{sign}.2f}" for name in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
 
 
 def _difference(one: Mapping[str, Any]) -> str:
     if one["answer"] == NOT_MEASURED:
         return "–"
-    if one["second"] is not None:
-        return f"{100 * one['value']:+.2f} ({100 * one['low']:+.2f} to {100 * one['high']:+.2f}) {one['unit']}"
-    return f"{one['value']:+.2f} ({one['low']:+.2f} to {one['high']:+.2f}) {one['unit']}"
+    return f"{_span(one, times=1 if one['second'] is None else 100)} {one['unit']}"
 
 
 def _cell(found: Mapping[str, float] | None) -> str:
     if found is None:
         return ""
-    text = f"{100 * found['value']:+.2f} ({100 * found['low']:+.2f} to {100 * found['high']:+.2f})"
-    return f"**{text}**" if found["low"] > 0 or found["high"] < 0 else text
+    return f"**{_span(found)}**" if found["low"] > 0 or found["high"] < 0 else _span(found)
