@@ -159,7 +159,7 @@ def test_options_that_cannot_be_meant_are_errors(tmp_path: Path, options: tuple[
     [
         ([("image",), ("P0_0",), ("P9_9",)], "t.csv: P9_9 has no image; remove the row"),
         ([("image", "mpp"), ("P1_1", "1")], "P0_0.png: not in t.csv; add a row for it"),
-        ([("image", "mpp"), ("P0_0", "fine")], "P0_0: mpp 'fine' is not a number; correct the table"),
+        ([("image", "mpp"), ("P0_0", "fine")], "P0_0: mpp 'fine' is not a number; write it like 0.25"),
         ([("image", "mpp"), ("P0_0", "nan")], "P0_0 mpp: nan µm per pixel is outside 0.05–20"),
         ([("image",), ("P0_0",), ("P0_0.png",)], "t.csv: P0_0.png occurs twice; keep one row for it"),
         (

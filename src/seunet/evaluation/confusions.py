@@ -39,29 +39,23 @@ def window_batches(
     """Images and masks of the windows (all, or those of one image) at `scale`, one image in memory at a time."""
     side = scaled_size(windows.size_px, scale)
     batch = max(BATCH_PIXELS // max(side**2, 1), 1)
-    for numbers in _within_images(windows, batch, of_image):
-        images, masks = [], []
-        for number in numbers:
-            window = windows[number]
-            images.append(window.image if scale == 1 else rescale(window.image[None], scale, antialias)[0])
-            masks.append(window.mask if scale == 1 else rescale_mask(window.mask[None], scale)[0])
-        yield torch.stack(images), torch.stack(masks)
+    for name, numbers in images_of(windows):
+        if of_image not in (None, name):
+            continue
+        for start in range(0, len(numbers), batch):
+            images, masks = [], []
+            for number in numbers[start : start + batch]:
+                window = windows[number]
+                images.append(window.image if scale == 1 else rescale(window.image[None], scale, antialias)[0])
+                masks.append(window.mask if scale == 1 else rescale_mask(window.mask[None], scale)[0])
+            yield torch.stack(images), torch.stack(masks)
+        windows.release()
 
 
 def images_of(windows: WindowDataset) -> Iterator[tuple[str, list[int]]]:
     """Names of the images in the order of the windows, each with the numbers of its windows."""
     for name, numbers in groupby(range(len(windows)), windows.image_name):
         yield name, list(numbers)
-
-
-def _within_images(windows: WindowDataset, batch: int, of_image: str | None) -> Iterator[list[int]]:
-    """Numbers of windows in batches of one image each, whose pixels are let go of after its last window."""
-    for name, numbers in images_of(windows):
-        if of_image not in (None, name):
-            continue
-        for start in range(0, len(numbers), batch):
-            yield numbers[start : start + batch]
-        windows.release()
 
 
 def confusions(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seunet.errors import InputError, check_known
 from seunet.evaluation.way_names import WAYS, way_label
-from seunet.maths.fusion import CALIBRATED, fuse
+from seunet.maths.fusion import fuse
 from seunet.maths.rescaling import rescale, resize, scaled_size
 from seunet.maths.rim import without_rim
 from seunet.memory import give_back_freed_memory
@@ -147,11 +147,6 @@ def _resized(probabilities: Tensor, like: Tensor, antialias: bool) -> Tensor:
     height, width = like.shape[-2:]
     flat = resize(probabilities.flatten(1, 2), height, width, antialias)
     return flat.view(*probabilities.shape[:3], height, width)
-
-
-def way_fusions(way: Way, names: Sequence[str]) -> tuple[str, ...]:
-    """The fusions that apply to the heads of this way."""
-    return tuple(name for name in names if way.own_heads or name != CALIBRATED)
 
 
 def ways_of_predicting(names: Sequence[str], antialias: bool = False) -> tuple[Way, ...]:

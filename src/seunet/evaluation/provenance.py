@@ -14,7 +14,7 @@ from seunet.errors import InputError
 from seunet.models.files import weights_sha256
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.observers import machine_facts, peak_memory_bytes
+from seunet.training.observers import peak_memory_bytes
 
 MPP_TOLERANCE = 1.05
 
@@ -121,11 +121,6 @@ def source_line(document: dict[str, Any]) -> str:
     weights, data = document["model"]["weights_sha256"][:12], document["data"]["content_hash"][:12]
     commits = ", ".join(f"`{commit[:12]}`" for commit in document["commits"] if commit)
     return f"weights `{weights}`, data `{data}`" + (f", commit {commits}" if commits else "") + "."
-
-
-def new_clock() -> dict[str, Any]:
-    """The field `clock` of a report: what it cost, and on what machine."""
-    return {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine_facts(), "seconds_by_part": {}}
 
 
 def note_part(clock: dict[str, Any], part: str, seconds: float) -> None:

@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from seunet.errors import InputError
-from seunet.evaluation.provenance import new_clock, note_part, source_commit
+from seunet.evaluation.provenance import note_part, source_commit
 from seunet.evaluation.way_names import with_new_names
 from seunet.limits import MAX_MANIFEST_BYTES
 from seunet.storage.atomic import write_text
 from seunet.storage.files import canonical_json, read_limited
 from seunet.storage.output_folder import first_difference, names_in, overwriting, something_else
+from seunet.training.observers import machine_facts
 
 _VERBS: Final = {"evaluation": "evaluate", "equivariance": "equivariance"}
 REPORTS: Final = tuple(_VERBS)
 _BESIDE: Final = {"objects": "evaluate", "agreement": "evaluate --agreement"}
 """Reports that may lie beside them, of which no figure of `seunet plot` is drawn."""
 CLOCK: Final = "clock"
-"""The one field of a report that differs between two runs of the same."""
+"""The one field of a report that differs between two runs of the same: what it cost, and on what machine."""
 
 
 class ReportFolder:
@@ -64,7 +65,8 @@ class ReportFolder:
         document = self.claim(identity, overwrite)
         if document is not None and end in document:
             return document
-        document = document or {**identity, **begun, "commits": [], "results": [], CLOCK: new_clock()}
+        clock = {"seconds": 0.0, "peak_memory_mib": 0.0, "machine": machine_facts(), "seconds_by_part": {}}
+        document = document or {**identity, **begun, "commits": [], "results": [], CLOCK: clock}
         commit = source_commit()
         if commit not in document["commits"]:
             document["commits"].append(commit)

@@ -12,12 +12,12 @@ import torch
 from seunet.data.windows import WindowDataset
 from seunet.evaluation.confusions import confusions, images_of
 from seunet.evaluation.estimated_scale import estimate_at, estimate_facts, estimator_for, training_mpp
-from seunet.evaluation.predictors import PYRAMID_FACTORS, Predict, Way, pixels_seen, way_fusions, ways_of_predicting
+from seunet.evaluation.predictors import PYRAMID_FACTORS, Predict, Way, pixels_seen, ways_of_predicting
 from seunet.evaluation.provenance import data_notes, identity_of, sigma_facts
 from seunet.evaluation.report_folder import ReportFolder
 from seunet.evaluation.scores import scores
 from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_scales
-from seunet.maths.fusion import FUSIONS
+from seunet.maths.fusion import CALIBRATED, FUSIONS
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import fusion_of, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
@@ -139,7 +139,7 @@ class _Run:
     def _finish(self, way: Way, scale: float, document: dict[str, Any], on_windows: Callable[[int], None]) -> None:
         """Each image's windows, at the true scale or at what is estimated from the whole image."""
         settings, names = self.settings, way.head_names(self.model)
-        fusions = way_fusions(way, settings.fusions) if len(names) > 1 else ()
+        fusions = [name for name in settings.fusions if len(names) > 1 and (way.own_heads or name != CALIBRATED)]
         predict, known = self._predictor(way, scale), way.scale_known
         found: dict[str, torch.Tensor] = {}
         estimates: dict[str, Any] = {}

@@ -44,12 +44,9 @@ class PlainConv2d(nn.Module):
 def _plain_unet(config: ModelConfig) -> ScaleUNet:
     return ScaleUNet(
         lambda in_channels, out_channels, block, lifting: PlainConv2d(in_channels, out_channels, lifting=lifting),
-        widths=config.widths,
+        config,
         scales=1,
-        in_channels=config.in_channels,
-        classes=config.classes,
         norm="group",
-        pooling=config.pooling,
     )
 
 
@@ -64,12 +61,9 @@ def _projected(convolution: Callable[..., nn.Module], config: ScaleListConfig) -
         lambda in_channels, out_channels, block, lifting: convolution(
             in_channels, out_channels, scales=config.scales, lifting=lifting
         ),
-        widths=[width // len(config.scales) for width in config.widths],
+        config,
         scales=len(config.scales),
-        in_channels=config.in_channels,
-        classes=config.classes,
         norm="shared",
-        pooling=config.pooling,
         projection=ScaleProjection(),
     )
 
@@ -116,7 +110,7 @@ def model_config(name: str, preset: str = "paper", **options: Any) -> ModelConfi
 def build_model(name: str, config: ModelConfig) -> ScaleUNet:
     """The model of a checked config."""
     model = _RECIPES[name].build(config)
-    model.name, model.config = name, config
+    model.name = name
     return model
 
 

@@ -46,12 +46,9 @@ class SEUNet(ScaleUNet):
 
         super().__init__(
             make_convolution,
-            widths=[width // scales for width in config.widths],
+            config,
             scales=scales,
-            in_channels=config.in_channels,
-            classes=config.classes,
             norm=config.norm,
-            pooling=config.pooling,
             trained_head_weights=config.head_weights == "trained",
         )
 

@@ -6,9 +6,9 @@ What differs between the models is the convolution and how the scales are projec
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
 
 
-class MakeConvolution(Protocol):
-    """Builds the convolution of one place: channels per scale, the block it is in, whether it sees the image."""
-
-    def __call__(self, in_channels: int, out_channels: int, block: int, lifting: bool) -> nn.Module: ...
+MakeConvolution = Callable[[int, int, int, bool], nn.Module]
+"""Builds the convolution of one place: channels in and out per scale, the block it is in, whether it sees the image."""
 
 
 class ConvolutionBlock(nn.Module):
@@ -60,7 +58,7 @@ class ScaleUNet(nn.Module):
 
     Args:
         make_convolution: what fills the U.
-        widths: channels per scale at each level, from the finest.
+        config: its `widths` are the channels of all scales together at each level, from the finest.
         scales: γ inside the network.
         projection: applied before the head, e.g. the maximum over scales; None keeps one head per scale.
         trained_head_weights: whether η of the loss is trained (paper eq. 9) or uniform.
@@ -83,19 +81,16 @@ class ScaleUNet(nn.Module):
     def __init__(
         self,
         make_convolution: MakeConvolution,
+        config: ModelConfig,
         *,
-        widths: Sequence[int],
         scales: int,
-        in_channels: int,
-        classes: int,
         norm: str,
-        pooling: str,
         projection: nn.Module | None = None,
         trained_head_weights: bool = False,
     ) -> None:
         super().__init__()
-        self.in_channels, self.classes = in_channels, classes
-        levels = len(widths) - 1
+        self.config, self.in_channels, self.classes = config, config.in_channels, config.classes
+        widths, levels = [width // scales for width in config.widths], len(config.widths) - 1
 
         def make_block(inputs: int, outputs: int, block: int, lifting: bool = False) -> ConvolutionBlock:
             return ConvolutionBlock(
@@ -103,8 +98,8 @@ class ScaleUNet(nn.Module):
                 [ScaleNorm2d(outputs, scales=scales, kind=norm) for _ in range(2)],
             )
 
-        self.pooling = Pooling(pooling)
-        self.encoder = nn.ModuleList([make_block(in_channels, widths[0], 0, lifting=True)])
+        self.pooling = Pooling(config.pooling)
+        self.encoder = nn.ModuleList([make_block(config.in_channels, widths[0], 0, lifting=True)])
         self.encoder.extend(make_block(widths[n], widths[n + 1], n + 1) for n in range(levels))
         going_up = range(levels - 1, -1, -1)
         self.reducers = nn.ModuleList(SharedPointwise(widths[n + 1], widths[n]) for n in going_up)
@@ -113,7 +108,7 @@ class ScaleUNet(nn.Module):
         )
         self.projection = projection
         self.heads = 1 if projection is not None else scales
-        self.head = SharedPointwise(widths[0], classes)
+        self.head = SharedPointwise(widths[0], config.classes)
         if trained_head_weights and self.heads > 1:
             self.eta = nn.Parameter(torch.full((self.heads,), 1 / self.heads))
         else:

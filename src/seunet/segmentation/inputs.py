@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
-from seunet.storage.files import read_table
+from seunet.storage.files import number_in, read_table
 from seunet.storage.object_store import Remote, files_at, is_url, shown
 from seunet.storage.store_cache import copy_path
 
@@ -213,19 +213,12 @@ def _rows(table: Path, warnings: list[str]) -> Iterator[_Found | InputError]:
 def _row_mpp(row: dict[str, str], where: str) -> float | None:
     text, magnification = row.get("mpp", ""), row.get("magnification", "")
     if text:
-        return check_mpp(_number(text, "mpp", where), f"{where} mpp", "correct the table or leave the cell empty")
+        return check_mpp(number_in(text, f"{where}: mpp"), f"{where} mpp", "correct the table or leave the cell empty")
     if not magnification:
         return None
-    power = _number(magnification.rstrip("xX×"), "magnification", where)
+    power = number_in(magnification.rstrip("xX×"), f"{where}: magnification")
     mpp = MICRONS_AT_ONE / power if power > 0 else float("nan")
     return check_mpp(mpp, f"{where} magnification {magnification[:20]}", "correct the table or leave the cell empty")
-
-
-def _number(text: str, column: str, where: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{where}: {column} {text[:40]!r} is not a number; write it like 0.25") from None
 
 
 def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], list[InputError]]:

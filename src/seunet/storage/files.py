@@ -76,6 +76,14 @@ def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] 
     return [dict(zip(header, line, strict=True)) for line in lines[1:]]
 
 
+def number_in(text: str, where: str) -> float:
+    """A cell that must hold a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where} {text[:40]!r} is not a number; write it like 0.25") from None
+
+
 def whole_number(text: str, where: str, low: int, high: int) -> int:
     """A cell that must hold a whole number from low to high."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):

@@ -13,7 +13,7 @@ from seunet.data.prepare.plan import Found, Plan, PrepareSettings, make_plan, mo
 from seunet.errors import InputError, SeunetError, check_known
 from seunet.images.resolution import check_mpp
 from seunet.limits import MAX_CLASSES
-from seunet.storage.files import read_table, whole_number
+from seunet.storage.files import number_in, read_table, whole_number
 
 EXPECTED = "the folders “images” and “masks”"
 INSTANCE_FOLDER = "labels_inst"
@@ -143,7 +143,8 @@ def _described(
             row = rows.get(name, {})
             patient = row.get("patient") or (_patient(pattern, name) if pattern else name)
             split = row.get("split") or "train"
-            mpp = _mpp(row.get("mpp", ""), name)
+            text = row.get("mpp")
+            mpp = check_mpp(number_in(text, f"{name}: mpp"), f"{name} mpp") if text else None
             found.append(Found(name, images[name], masks[name], split, patient, mpp, "table" if mpp else "unknown"))
         except InputError as error:
             faults.append(error)
@@ -184,13 +185,3 @@ def _patient(pattern: re.Pattern[str], name: str) -> str:
     if match is None or not match.group(1):
         raise InputError(f"{name}: --patient-pattern {pattern.pattern!r} does not match; widen it or use --table")
     return match.group(1)
-
-
-def _mpp(text: str, name: str) -> float | None:
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"{name}: mpp {text[:40]!r} is not a number; correct the table") from None
-    return check_mpp(value, f"{name} mpp")
