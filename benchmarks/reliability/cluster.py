@@ -92,7 +92,7 @@ def killed(scratch: Path, divisor: int) -> dict[str, Any]:
     killer.ended.set()
     killer.join()
     alone = scratch / "alone"
-    for _ in one_after_the_other(items, alone, choices, lambda item: None):
+    for _ in one_after_the_other(items, alone, choices):
         pass
     names = [item.name for item in items]
     return {

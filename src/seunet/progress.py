@@ -9,3 +9,7 @@ Progress = Callable[[int, int, str], None]
 
 What it raises ends the work; what is finished by then is kept.
 """
+
+
+def silent(_done: int, _total: int, _text: str) -> None:
+    """Of who shows nothing."""

@@ -97,10 +97,11 @@ def test_lines_are_printed_where_there_is_no_terminal(root: Path, tmp_path: Path
     assert [line[:6] for line in ran.err.splitlines()] == ["[  0%]", "[ 20%]"]
 
 
-def test_a_duration_is_told_in_the_units_it_is_thought_in() -> None:
+def test_a_duration_is_told_in_the_units_it_is_thought_in(capsys: pytest.CaptureFixture[str]) -> None:
     assert [duration(seconds) for seconds in (12, 340, 8000)] == ["12 s", "6 min", "2 h 13 min"]
     with progress_of(False) as report:
-        assert report is None
+        report(1, 2, "nobody asked")
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

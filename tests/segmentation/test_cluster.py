@@ -89,7 +89,7 @@ def test_two_workers_one_of_them_killed_give_the_bytes_of_one_process(choices: C
         Image.fromarray(discs(140, 170, random)).save(tmp_path / "in" / f"{name}.png")
     (tmp_path / "in" / "bad.png").write_bytes(b"no picture")
     items = find_inputs([str(tmp_path / "in")]).items
-    alone = list(one_after_the_other(items, tmp_path / "alone", choices, lambda item: None))
+    alone = list(one_after_the_other(items, tmp_path / "alone", choices))
     killed: list[int] = []
     killer = threading.Thread(target=kill_whoever_holds, args=(tmp_path / "spread" / "slide", killed))
     killer.start()
@@ -223,7 +223,7 @@ def test_workers_that_are_not_fit_are_named_once_and_their_slides_go_elsewhere(
         said = [note for note in notes if re.search(named(line) + r" \(done by another worker\)", note)]
         assert len(said) == 1, fault
     assert sorted(path.name for path in (here / "out").iterdir()) == sorted(NAMES)
-    for one in one_after_the_other(find_inputs(["in"]).items, tmp_path / "alone", cohort, lambda item: None):
+    for one in one_after_the_other(find_inputs(["in"]).items, tmp_path / "alone", cohort):
         assert result_bytes(here / "out" / one.name) == result_bytes(tmp_path / "alone" / one.name)
 
 
@@ -277,7 +277,7 @@ def test_a_slide_that_hangs_with_its_worker_is_waited_for_and_not_begun_twice(
 ) -> None:
     make_slide(tmp_path / "slide.tif", 640)
     (item,) = find_inputs([str(tmp_path / "slide.tif")]).items
-    expected = list(one_after_the_other([item], tmp_path / "alone", choices, lambda item: None))
+    expected = list(one_after_the_other([item], tmp_path / "alone", choices))
     lock = str(tmp_path / "out" / "slide" / ".lock")
     with scheduler() as (address, _):
         for _ in range(2):

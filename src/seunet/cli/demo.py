@@ -45,15 +45,13 @@ def demo(
     """
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, but -o takes a folder; choose another name")
-    from seunet.evaluation.demo import SCALES, System, as_json, at_scales, counts_table, page, rival_of, sample
+    from seunet.evaluation.demo import System, as_json, at_scales, counts_table, page, rival_of, sample
     from seunet.evaluation.page import as_html, write_pictures
     from seunet.segmentation.options import Choices
     from seunet.storage.atomic import write_text
 
     with progress_of(progress) as show:
-        names = list(SCALES)
-        tell = (lambda name: None) if show is None else (lambda name: show(names.index(name), len(names), name))
-        shown = at_scales(sample(), Choices(model=model, overwrite=True), out, tell)
+        shown = at_scales(sample(), Choices(model=model, overwrite=True), out, show)
     rival = rival_of(shown, out)
     systems = [System(model, shown, {"model": model}), *([rival] if rival is not None else [])]
     live = f"To look around in it: `seunet view {shlex.quote(str(out))}`."

@@ -10,7 +10,7 @@ from typing import Final
 
 import typer
 
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 
 PROGRESS: Final = typer.Option(True, "--progress/--no-progress", help="Show progress.")
 LINE_SECONDS = 30.0
@@ -18,8 +18,8 @@ LINE_SECONDS = 30.0
 
 
 @contextmanager
-def progress_of(show: bool, timed: bool = False, every_text: bool = True, name: str = "") -> Iterator[Progress | None]:
-    """What to call with (done, total, text); nothing on request.
+def progress_of(show: bool, timed: bool = False, every_text: bool = True, name: str = "") -> Iterator[Progress]:
+    """What to call with (done, total, text); it shows nothing on request.
 
     `timed` work is shown as its share and the time left; other work, whose items are few and alike, by its count.
     Without `every_text` a new text alone is no reason for a new line where there is no terminal.  `name` stands before
@@ -27,7 +27,7 @@ def progress_of(show: bool, timed: bool = False, every_text: bool = True, name: 
     """
     named = f"{name}: " if name else ""
     if not show:
-        yield None
+        yield silent
     elif not sys.stderr.isatty():
         lines = _TimedLines(every_text, named)
         yield lines if timed or not every_text else lines.count

@@ -174,7 +174,7 @@ def segment(
         if dask is None:
             numbers = {item.name: number for number, item in enumerate(found.items, start=1)}
 
-            def shown(item: Item) -> Progress | None:
+            def shown(item: Item) -> Progress:
                 name = f"{numbers[item.name]} of {len(numbers)} {Path(item.name).parent / item.path.name}"
                 return stack.enter_context(progress_of(progress, timed=True, name=name))
 

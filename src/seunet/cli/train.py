@@ -98,7 +98,7 @@ def training_observers(out: Path, shown: bool, drawn: bool) -> Iterator[tuple[Ob
     from seunet.training.tensorboard import board
 
     with progress_of(shown, every_text=False) as show, board(out, drawn) as writer:
-        bar = None if show is None else _Shown(show)
+        bar = _Shown(show) if shown else None
         yield tuple(observer for observer in (bar, writer) if observer is not None)
 
 

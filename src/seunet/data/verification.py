@@ -15,7 +15,7 @@ from seunet.data.prepare.claim import FOLDERS, WORK
 from seunet.errors import InputError
 from seunet.images import pillow_codec as raster
 from seunet.limits import MPP_RANGE
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.storage.files import sha256
 
 
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
         return f"{'note: ' if self.note else ''}{self.where}: {self.what}"
 
 
-def verify(folder: Path, progress: Progress | None = None) -> list[Finding]:
+def verify(folder: Path, progress: Progress = silent) -> list[Finding]:
     """Every finding, in the order of the manifest; none for a clean set."""
     manifest = read_manifest(folder)
     findings = [*_table_findings(manifest), *_patient_leaks(manifest)]
@@ -38,8 +38,7 @@ def verify(folder: Path, progress: Progress | None = None) -> list[Finding]:
     for number, entry in enumerate(manifest.images, start=1):
         findings += _mpp_findings(entry)
         findings += _image_findings(folder, manifest, entry, twins)
-        if progress is not None:
-            progress(number, len(manifest.images), entry.name)
+        progress(number, len(manifest.images), entry.name)
     return [*findings, *_pixel_leaks(twins), *_strays(folder, manifest)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from seunet.images.image import Image, RgbArray
 from seunet.images.pillow_codec import encode_png
 from seunet.images.sandboxed import open_guarded
 from seunet.maths.rescaling import rescale_pixels
+from seunet.progress import Progress, silent
 from seunet.results.cohort import RUN_NAME
 from seunet.results.frame import NOT_ANALYSED
 from seunet.segmentation.inputs import Item
@@ -107,13 +108,11 @@ def _whole(image: Image) -> RgbArray:
     return image.read(0, 0, 0, image.levels[0].width_px, image.levels[0].height_px)
 
 
-def at_scales(
-    image: Sample, choices: Choices, out: Path, tell: Callable[[str], None] = lambda name: None
-) -> list[Shown]:
+def at_scales(image: Sample, choices: Choices, out: Path, progress: Progress = silent) -> list[Shown]:
     """Write `image` to OUT/images in each size, without a resolution, and segment those files into OUT."""
     shown = []
-    for name, scale in SCALES.items():
-        tell(name)
+    for number, (name, scale) in enumerate(SCALES.items()):
+        progress(number, len(SCALES), name)
         pixels = rescale_pixels(image.pixels, scale, antialias=True)
         path = out / "images" / f"{name}.png"
         write_bytes(path, encode_png(pixels))

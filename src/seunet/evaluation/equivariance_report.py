@@ -24,7 +24,7 @@ from seunet.evaluation.test_scales import TEST_SCALES, check_scales, scale_label
 from seunet.maths.rescaling import rescale, scaled_size
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.storage.jsonl import rounded
 
 FORMAT: Final = "seunet-equivariance/1"
@@ -74,7 +74,7 @@ def measure_equivariance(
     settings: EquivarianceSettings = DEFAULTS,
     *,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """The report, also written to OUT/equivariance.json; each finished image is kept, as `evaluate` keeps scales."""
     if 1.0 in settings.scales:
@@ -103,7 +103,7 @@ def _work_through(
     settings: EquivarianceSettings,
     document: dict[str, Any],
     folder: ReportFolder,
-    progress: Progress | None,
+    progress: Progress,
 ) -> None:
     """Sums over the windows of each image that is not yet among the results."""
     finished = {row["image"] for row in document["results"]}
@@ -117,8 +117,7 @@ def _work_through(
         with folder.part(document, name):
             sums = torch.zeros(len(VARIANTS), len(settings.scales), model.heads, model.heads, dtype=torch.float64)
             for number in numbers:
-                if progress is not None:
-                    progress(done, total, name)
+                progress(done, total, name)
                 with torch.inference_mode():
                     for place, errors in enumerate(_window_errors(logits, windows[number].image[None], settings)):
                         sums[:, place] += errors

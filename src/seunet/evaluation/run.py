@@ -21,7 +21,7 @@ from seunet.maths.fusion import CALIBRATED, FUSIONS
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import fusion_of, model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.scale.estimator import ScaleEstimator
 
 FORMAT: Final = "seunet-evaluation/1"
@@ -62,7 +62,7 @@ def evaluate(
     settings: EvaluationSettings = DEFAULTS,
     *,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """The report of `model` on `data`, also written to OUT/evaluation.json.
 
@@ -110,7 +110,7 @@ class _Run:
             arguments |= {"estimator": self.estimator.sha256(), "training_mpp": self.training_mpp}
         self.identity = identity_of(FORMAT, model, self.windows, settings.split, arguments)
 
-    def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress | None) -> None:
+    def work_through(self, document: dict[str, Any], folder: ReportFolder, progress: Progress) -> None:
         """Every (way, scale) that is not yet among the results."""
         scales_of = {way.name: self.settings.way_scales.get(way.name, self.settings.scales) for way in self.ways}
         # What a window costs, for the time left.
@@ -129,8 +129,7 @@ class _Run:
             def advance(windows: int, each: int = each, text: str = f"{way.name}, s = {scale:.3g}") -> None:
                 nonlocal done
                 done += each * windows
-                if progress is not None:
-                    progress(done, total, text)
+                progress(done, total, text)
 
             advance(0)
             with folder.part(document, f"{way.name} {scale:.4g}"):

@@ -14,7 +14,7 @@ from typing import Any
 
 from seunet.images.image import Image
 from seunet.images.overview import Tissue, find_tissue
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.planes import LABELS, PROBABILITIES, PlaneFiles, plane_names
 from seunet.segmentation.regions import Regions
@@ -79,7 +79,7 @@ def label_image(
     plan: ReadingPlan,
     folder: Path,
     settings: LabelSettings | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     identity: Mapping[str, Any] | None = None,
     regions: Regions | None = None,
 ) -> Labelled:

@@ -23,7 +23,7 @@ from seunet.images.overview import thumbnail
 from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.results.cohort import RUN_NAME, WORK_NAME
 from seunet.results.frame import Color, Frame
 from seunet.results.write import write_result_folder
@@ -56,7 +56,7 @@ class FileResult(NamedTuple):
 
 
 def segment_file(
-    item: Item, out: Path, choices: Choices, progress: Progress | None = None, wait: bool = False
+    item: Item, out: Path, choices: Choices, progress: Progress = silent, wait: bool = False
 ) -> FileResult:
     """Analyse one image into OUT/NAME; what is complete is kept, what was begun is resumed.
 
@@ -130,7 +130,7 @@ def _analysed(
     folder: Path,
     choices: Choices,
     least: LeastArea,
-    progress: Progress | None,
+    progress: Progress,
     regions: Regions | None,
     name: str,
 ) -> tuple[dict[str, Any], Labelled]:
@@ -153,8 +153,7 @@ def _analysed(
         decided["regions"] = regions.sha256
     found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, decided, regions)
     give_back_freed_memory()
-    if progress is not None:
-        progress(1, 1, "writing the results")
+    progress(1, 1, "writing the results")
     written = time.monotonic()
     counts = None if regions is None else RegionCounts(regions, frame)
     tally, row = write_result_folder(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seunet.errors import InputError, SeunetError, StorageError
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.results.cohort import summarise
 from seunet.segmentation.inputs import Inputs, Item
 from seunet.segmentation.one_file import FileResult, segment_file
@@ -30,14 +30,14 @@ Announce = Callable[[Result], None]
 
 
 def one_after_the_other(
-    items: Sequence[Item], out: Path, choices: Choices, progress: Callable[[Item], Progress | None]
+    items: Sequence[Item], out: Path, choices: Choices, progress: Callable[[Item], Progress] = lambda item: silent
 ) -> Iterator[Result]:
     """Results as they come.  A disk that is full ends it: the others would fail as well."""
     for item in items:
         yield attempt(item, out, choices, progress(item))
 
 
-def attempt(item: Item, out: Path, choices: Choices, progress: Progress | None = None, wait: bool = False) -> Result:
+def attempt(item: Item, out: Path, choices: Choices, progress: Progress = silent, wait: bool = False) -> Result:
     """One image; what is wrong with it becomes a line, what is wrong with the disk ends everything.
 
     With `wait`, another process that is at this image is waited for, and its result taken.

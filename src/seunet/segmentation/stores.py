@@ -117,14 +117,14 @@ class OutPlace:
 
 
 def through_stores(
-    items: Sequence[Item], place: OutPlace, choices: Choices, progress: Callable[[Item], Progress | None]
+    items: Sequence[Item], place: OutPlace, choices: Choices, progress: Callable[[Item], Progress]
 ) -> Iterator[Result]:
     """Results as they come, one after the other."""
     for item in items:
         yield _one(item, place, choices, progress)
 
 
-def _one(item: Item, place: OutPlace, choices: Choices, progress: Callable[[Item], Progress | None]) -> Result:
+def _one(item: Item, place: OutPlace, choices: Choices, progress: Callable[[Item], Progress]) -> Result:
     try:
         if place.url is not None and item.remote is not None and not choices.overwrite:
             before = _kept(item, place, choices)

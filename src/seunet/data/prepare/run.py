@@ -20,7 +20,7 @@ from seunet.data.prepare.pool import run_jobs
 from seunet.errors import InputError, SeunetError, StorageError
 from seunet.images.pillow_codec import decode_codes, read_image
 from seunet.maths.windows import fitting_size_px
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.storage.files import sha256
 
 LEFT_OUT = "left out: "
@@ -51,7 +51,7 @@ def prepare(
     workers: int | None = None,
     overwrite: bool = False,
     skip_errors: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Prepared:
     """Carry out `plan` into `dest`; what is wrong with it is raised after every image was looked at."""
     _check_jobs(plan)
@@ -85,7 +85,7 @@ def _work(
     marks: dict[str, str],
     records: dict[str, dict[str, Any]],
     workers: int,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[SeunetError]:
     """Do the waiting jobs: records are added, faults returned; storage that fails ends the run."""
     faults: list[SeunetError] = []
@@ -99,8 +99,7 @@ def _work(
             elif outcome.record is not None:
                 records[job["name"]] = outcome.record
                 note_finished(dest, job, marks[job["name"]], outcome.record)
-            if progress is not None:
-                progress(len(records) + len(faults), len(plan.jobs), job["name"])
+            progress(len(records) + len(faults), len(plan.jobs), job["name"])
     return faults
 
 

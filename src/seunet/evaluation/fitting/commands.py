@@ -19,7 +19,7 @@ from seunet.models.card import ModelCard
 from seunet.models.files import load
 from seunet.models.places import model_folder
 from seunet.pretrained import BUILT_IN
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.scale.estimator import ScaleEstimator
 
 LEAST_SETS: Final = 3
@@ -61,7 +61,7 @@ class SetImage(NamedTuple):
 
 
 def fit_scale(
-    prepared: Sequence[Path], model: str | Path, samples: int = SAMPLES, progress: Progress | None = None
+    prepared: Sequence[Path], model: str | Path, samples: int = SAMPLES, progress: Progress = silent
 ) -> ScaleFit:
     """Fit a scale estimator on the training images of prepared sets and write it beside the model.
 
@@ -74,8 +74,7 @@ def fit_scale(
     mpp = median(item.entry.mpp or 0.0 for item in items)
     images = []
     for number, item in enumerate(items):
-        if progress is not None:
-            progress(number, len(items), item.entry.name)
+        progress(number, len(items), item.entry.name)
         path = item.root / item.entry.image.path
         pixels = raster.decode_rgb(raster.read_image(path), item.entry.image.path).pixels
         images.append(observed(item.name, pixels, mpp / (item.entry.mpp or mpp), samples))
@@ -121,7 +120,7 @@ def calibrate(
     model: str | Path,
     names: Sequence[str] | None = None,
     tiles_px: tuple[int, ...] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> HeadChoices:
     """Choose heads, fusion, filter range and calibration on held-out images, and write them into the model's card."""
     folder = _own_folder(model)

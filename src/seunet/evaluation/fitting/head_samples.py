@@ -17,7 +17,7 @@ from seunet.maths.rescaling import rescale, rescale_mask, scaled_size
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 
 SCALES: Final = tuple(0.25 * 2 ** (step / 2) for step in range(9))
 FILTER_SCALES: Final = (0.5, 2.0)
@@ -46,7 +46,7 @@ def sampled_heads(
     root: Path,
     entries: Sequence[ImageEntry],
     tiles_px: tuple[int, ...] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Sampled]:
     """One window of every image, at every scale.  Every second image is averaged where it is shrunk.
 
@@ -63,8 +63,7 @@ def sampled_heads(
         own = 1.0 if mpp is None or own_mpp is None else own_mpp / mpp
         window = windows[numbers[len(numbers) // 2]]
         for step, scale in enumerate(SCALES):
-            if progress is not None:
-                progress(place * len(SCALES) + step, len(entries) * len(SCALES), name)
+            progress(place * len(SCALES) + step, len(entries) * len(SCALES), name)
             shown = _rescaled(window.image, window.mask, scale / own, averaged=place % 2 == 1)
             if shown is not None:
                 result += _sampled(model, f"{root.name}/{name}", scale, *shown)

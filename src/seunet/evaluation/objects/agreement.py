@@ -27,7 +27,7 @@ from seunet.images.sandboxed import open_guarded
 from seunet.maths.rescaling import rescale_pixels
 from seunet.maths.stain import START, NoStains, fit_stains, with_gains
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.segmentation.inputs import Item
 
 FORMAT: Final = "seunet-agreement/1"
@@ -67,7 +67,7 @@ VARIANTS: Final = (
 
 
 def measure_agreement(
-    model: ScaleUNet, items: Sequence[Item], out: Path, *, overwrite: bool = False, progress: Progress | None = None
+    model: ScaleUNet, items: Sequence[Item], out: Path, *, overwrite: bool = False, progress: Progress = silent
 ) -> dict[str, Any]:
     """The report OUT/agreement.json; each image is kept when it is finished, and an interrupted run resumes.
 
@@ -99,12 +99,11 @@ def measure_agreement(
 
 
 def _work_through(
-    model: ScaleUNet, items: Sequence[Item], document: dict[str, Any], folder: ReportFolder, progress: Progress | None
+    model: ScaleUNet, items: Sequence[Item], document: dict[str, Any], folder: ReportFolder, progress: Progress
 ) -> None:
     finished = {row["image"] for row in document["results"]} | set(document["failed"])
     for number, item in enumerate(items):
-        if progress is not None:
-            progress(number, len(items), item.name)
+        progress(number, len(items), item.name)
         if item.name in finished:
             continue
         with folder.part(document, item.name):

@@ -23,7 +23,7 @@ from seunet.images import pillow_codec as raster
 from seunet.maths.rescaling import rescale_mask, rescale_pixels
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.segmentation.options import ScaleChoice
 
 FORMAT: Final = "seunet-objects/1"
@@ -62,7 +62,7 @@ def evaluate_objects(
     settings: ObjectSettings = USUAL_SETTINGS,
     *,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """The report OUT/objects.json; each (way, scale) is kept when it is finished, and an interrupted run resumes."""
     entries = images_used(windows)
@@ -109,7 +109,7 @@ def _work_through(
     settings: ObjectSettings,
     document: dict[str, Any],
     folder: ReportFolder,
-    progress: Progress | None,
+    progress: Progress,
 ) -> None:
     finished = {(row["way"], row["scale"]) for row in document["results"]}
     parts = [(way, scale) for way in document["arguments"]["ways"] for scale in settings.scales]
@@ -121,8 +121,7 @@ def _work_through(
         by_image = {}
         with folder.part(document, f"{way} {scale:.4g}"):
             for entry, rgb, truth, ignored in _at_scale(windows, entries, scale, settings.antialias):
-                if progress is not None:
-                    progress(done, total, f"objects, {way}, s = {scale:.3g}")
+                progress(done, total, f"objects, {way}, s = {scale:.3g}")
                 mpp = entry.mpp or model_mpp(model)
                 stated = None if way == "estimated" or mpp is None else mpp / scale
                 choice: ScaleChoice = "auto" if way == "estimated" else "stated"

@@ -25,7 +25,7 @@ from seunet.evaluation.run import EvaluationSettings, evaluate
 from seunet.evaluation.test_scales import TEST_SCALES, check_way_scales
 from seunet.evaluation.way_names import scales_by_way
 from seunet.models.files import load
-from seunet.progress import Progress
+from seunet.progress import Progress, silent
 from seunet.scale.estimator import shipped_estimator
 from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
@@ -82,7 +82,7 @@ def reproduce(
     only: tuple[str, ...] | None = None,
     training_overrides: tuple[str, ...] = (),
     watching: Callable[[Path], AbstractContextManager[tuple[Observer, ...]]] = lambda folder: nullcontext(()),
-    measuring: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    measuring: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(silent),
     announce: Announce = lambda text: None,
     stop_wanted: Callable[[], bool] = lambda: False,
 ) -> Experiment | None:
@@ -181,12 +181,11 @@ def _read_job(protocol: Protocol, job: Experiment, out: Path) -> Measured:
     )
 
 
-def _stoppable(show: Progress | None, stop_wanted: Callable[[], bool]) -> Progress:
+def _stoppable(show: Progress, stop_wanted: Callable[[], bool]) -> Progress:
     def tell(done: int, total: int, text: str) -> None:
         if stop_wanted():
             raise _StoppedError
-        if show is not None:
-            show(done, total, text)
+        show(done, total, text)
 
     return tell
 
