@@ -133,7 +133,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(override: str, tex
         ("data=null", "`data` (=None): Input should be a valid dictionary"),
         ("seed=-1", "`seed` (=-1): Input should be greater than or equal to 0"),
         ("data.hold_out_every=1", "`data.hold_out_every` (=1): Input should be greater than or equal to 2"),
-        ("validation.fusion=p_dst", "must be one of mean, p_dist, p_ens, not 'p_dst'"),
+        ("validation.fusion=p_dst", "`validation.fusion` (='p_dst'): Input should be 'mean', 'p_dist' or 'p_ens'"),
         ("machine.workers=1000", "`machine.workers` (=1000): Input should be less than or equal to 256"),
     ],
 )

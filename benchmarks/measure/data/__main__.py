@@ -115,7 +115,9 @@ def bcss_figures(scratch: Path) -> dict[str, Any]:
         pixels = np.tile(np.roll(tile, number, axis=1), (height // 256 + 1, width // 256 + 1, 1))[:height, :width]
         Image.fromarray(pixels).save(source / "rgbs_colorNormalized" / mask.name, compress_level=1)
     began = time.monotonic()
-    manifest = prepare(plan_bcss(source, dest, PrepareSettings(512, 512, min_annotated=0.5)), dest).manifest
+    manifest = prepare(
+        plan_bcss(source, dest, PrepareSettings(window_px=512, stride_px=512, min_annotated=0.5)), dest
+    ).manifest
     return {
         "seconds": round(time.monotonic() - began, 1),
         "windows": manifest.window_counts(),

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from seunet.data.augment import Augmentation
-from seunet.maths.fusion import FUSIONS
 from seunet.settings import Section, checked_settings, read_settings
 
 
@@ -115,16 +114,10 @@ class ValidationSection(Section):
     every_epochs: int = Field(default=1, ge=1)
     times: int | None = Field(default=None, ge=1)
     """In place of `every_epochs`: about so many validations, spread evenly over the run."""
-    fusion: str = "p_ens"
+    fusion: Literal["mean", "p_dist", "p_ens"] = "p_ens"
     mean_of_last: int = Field(default=1, ge=1)
     """The mean over so many validations, this one and those before it, decides: a single one jumps."""
     batch: int = Field(default=1, ge=1, le=65_536)
-
-    @model_validator(mode="after")
-    def _known_fusion(self) -> ValidationSection:
-        if self.fusion not in FUSIONS:
-            raise ValueError(f"must be one of {', '.join(FUSIONS)}, not {self.fusion!r}")
-        return self
 
 
 class MachineSection(Section):

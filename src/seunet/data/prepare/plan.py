@@ -4,45 +4,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field
 
 from seunet.data.manifest import ClassEntry
 from seunet.data.prepare.one_image import IGNORE_CODE, Job
-from seunet.errors import InputError, SeunetError, unknown_name
+from seunet.errors import InputError, SeunetError
 from seunet.images.resolution import check_mpp
+from seunet.settings import Section
 
-STAINS = ("vahadane", "vahadane-tuned")
-"""`seunet.data.stain.STAIN_METHODS`, whose module is loaded in the workers only."""
+Side = Annotated[int, Field(ge=1, le=1 << 20)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-@dataclass(frozen=True)
-class PrepareSettings:
+class PrepareSettings(Section):
     """What a user can choose for any data set."""
 
-    window_px: int = 400
-    stride_px: int = 200
-    min_annotated: float = 0.0
-    validation: float = 0.0
+    window_px: Side = 400
+    stride_px: Side = 200
+    min_annotated: Share = 0.0
+    validation: Share = 0.0
     seed: int = 0
     clip: bool = False
-    mpp: float | None = None
-    stain: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("window_px", "stride_px"):
-            value = getattr(self, name)
-            if not 1 <= value <= 1 << 20:
-                raise InputError(f"`{name}` (={value}) must be between 1 and {1 << 20}")
-        for name in ("min_annotated", "validation"):
-            value = getattr(self, name)
-            if not 0 <= value < 1:
-                raise InputError(f"`{name}` (={value:g}) must be at least 0 and below 1")
-        if self.mpp is not None:
-            check_mpp(self.mpp, "--mpp")
-        if self.stain is not None and self.stain not in STAINS:
-            raise unknown_name("stain normalisation", self.stain, STAINS)
+    mpp: Annotated[float, AfterValidator(partial(check_mpp, where="--mpp"))] | None = None
+    stain: Literal["vahadane", "vahadane-tuned"] | None = None
+    """As in `seunet.data.stain.STAIN_METHODS`, whose module is loaded in the workers only."""
 
 
 class Found(NamedTuple):
@@ -107,7 +96,7 @@ def make_plan(
         )
         for item in sorted(found)
     ]
-    return Plan(dataset, classes, asdict(settings) | (options or {}), decisions, jobs, faults)
+    return Plan(dataset, classes, settings.model_dump() | (options or {}), decisions, jobs, faults)
 
 
 def palette_of(classes: Sequence[ClassEntry]) -> list[list[int]]:
