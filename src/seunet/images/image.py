@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -150,15 +149,12 @@ def levels_of(sizes: list[tuple[int, int]]) -> tuple[Level, ...]:
     return tuple(Level(width, height, (width0 / width + height0 / height) / 2) for width, height in sizes)
 
 
-def first_bytes(path: Path, count: int = 32) -> bytes:
+def first_bytes(path: Path) -> bytes:
     """How a file begins; an InputError if it cannot be read at all."""
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder; give the image file")
-        file = os.open(path, os.O_RDONLY)
-        try:
-            return os.read(file, count)
-        finally:
-            os.close(file)
+        with path.open("rb") as file:
+            return file.read(32)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error

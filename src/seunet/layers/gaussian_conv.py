@@ -56,14 +56,14 @@ class GaussianConv2d(nn.Module):
         truncation: float = 2.0,
     ) -> None:
         super().__init__()
-        _check_arguments(in_channels, out_channels, scales, order, sigma, lifting, discretisation, truncation)
+        self.scales, self.order, self.lifting = scales, order, lifting
+        self.mode, self.discretisation, self.truncation = sigma, discretisation, truncation
+        self._check_arguments(in_channels, out_channels)
         self.sigma_range = sigma_range or equal_range(0.0, 2.5, scales)
         if self.sigma_range.scales != scales:
             raise InputError(f"`sigma_range` has {self.sigma_range.scales} intervals for `scales` (={scales})")
         self.in_channels = in_channels if lifting else in_channels // scales
         self.out_channels = out_channels // scales
-        self.scales, self.order, self.lifting = scales, order, lifting
-        self.mode, self.discretisation, self.truncation = sigma, discretisation, truncation
         self.coefficients = nn.Parameter(torch.empty(jet_size(order), self.in_channels, self.out_channels))
         if sigma == "fixed":
             self.register_parameter("sigma_position", None)
@@ -72,6 +72,24 @@ class GaussianConv2d(nn.Module):
             self.sigma_position = nn.Parameter(torch.empty(1 if shared else scales))
         self._set_bounds(1.0)
         self.reset_parameters()
+
+    def _check_arguments(self, in_channels: int, out_channels: int) -> None:
+        for name, value, lowest, highest in (
+            ("in_channels", in_channels, 1, MAX_CHANNELS),
+            ("out_channels", out_channels, 1, MAX_CHANNELS),
+            ("scales", self.scales, 1, MAX_SCALES),
+            ("order", self.order, 0, MAX_ORDER),
+        ):
+            if not lowest <= value <= highest:
+                raise InputError(f"`{name}` (={value}) must be from {lowest} to {highest}")
+        if not self.lifting and in_channels % self.scales:
+            raise InputError(f"`in_channels` (={in_channels}) must be divisible by `scales` (={self.scales})")
+        if out_channels % self.scales:
+            raise InputError(f"`out_channels` (={out_channels}) must be divisible by `scales` (={self.scales})")
+        check_known("sigma mode", self.mode, SIGMA_MODES)
+        check_known("discretisation", self.discretisation, DISCRETISATIONS)
+        if not 0 < self.truncation <= 16:
+            raise InputError(f"`truncation` (={self.truncation:g}) must be above 0 and at most 16 standard deviations")
 
     def _set_bounds(self, factor: float, dtype: torch.dtype | None = None) -> None:
         """Bounds as buffers that move with the module but are not part of `state_dict`: the config defines them."""
@@ -173,31 +191,3 @@ class GaussianConv2d(nn.Module):
             f"{self.in_channels}, {self.out_channels}, scales={self.scales}, order={self.order}, sigma={self.mode}, "
             f"lifting={self.lifting}, discretisation={self.discretisation}, factor={self.factor:g}"
         )
-
-
-def _check_arguments(
-    in_channels: int,
-    out_channels: int,
-    scales: int,
-    order: int,
-    sigma: str,
-    lifting: bool,
-    discretisation: str,
-    truncation: float,
-) -> None:
-    for name, value, lowest, highest in (
-        ("in_channels", in_channels, 1, MAX_CHANNELS),
-        ("out_channels", out_channels, 1, MAX_CHANNELS),
-        ("scales", scales, 1, MAX_SCALES),
-        ("order", order, 0, MAX_ORDER),
-    ):
-        if not lowest <= value <= highest:
-            raise InputError(f"`{name}` (={value}) must be from {lowest} to {highest}")
-    if not lifting and in_channels % scales:
-        raise InputError(f"`in_channels` (={in_channels}) must be divisible by `scales` (={scales})")
-    if out_channels % scales:
-        raise InputError(f"`out_channels` (={out_channels}) must be divisible by `scales` (={scales})")
-    check_known("sigma mode", sigma, SIGMA_MODES)
-    check_known("discretisation", discretisation, DISCRETISATIONS)
-    if not 0 < truncation <= 16:
-        raise InputError(f"`truncation` (={truncation:g}) must be above 0 and at most 16 standard deviations")

@@ -124,13 +124,12 @@ class Board:
 
 def prediction_picture(model: ScaleUNet, windows: WindowDataset | JoinedWindows) -> NDArray[np.uint8]:
     """Held-out windows in rows: image, truth, prediction by P_Ens; classes as shades from black to white."""
-    device = next(model.parameters()).device
     model.eval()
     rows_of_pixels = []
     with torch.inference_mode():
         for index in np.linspace(0, len(windows) - 1, min(PICTURES, len(windows))).astype(int):
             image, mask, *_ = windows[int(index)]
-            heads = without_rim(model(image[None].to(device)).softmax(2), model.rim)
+            heads = without_rim(model(image[None].to(model.device)).softmax(2), model.rim)
             predicted = fuse(heads, "p_ens")[0].argmax(0).cpu()
             rgb = (image.permute(1, 2, 0) * 255).round().byte()
             parts = [rgb, _shades(mask, model.classes), _shades(predicted, model.classes)]

@@ -90,8 +90,10 @@ def training_curves(logs: Mapping[str, Path], fusion: str = "p_ens") -> Figure:
     left, right = figure.subplots(1, 2)
     for place, (name, path) in enumerate(logs.items()):
         color = f"C{place}"
-        steps, losses, validations = _curves(path)
-        left.plot(steps, _smooth(losses), color=color, label=name, linewidth=1.5)
+        log = list(rows(path))
+        validations, steps = ([row for row in log if ("validation" in row) == wanted] for wanted in (True, False))
+        losses = _smooth([row["loss"] for row in steps])
+        left.plot([row["step"] for row in steps], losses, color=color, label=name, linewidth=1.5)
         at = [row["step"] for row in validations]
         heads = np.array([row["validation"]["heads"] for row in validations])
         right.plot(at, heads, color=color, linewidth=0.5, alpha=0.5)
@@ -105,17 +107,6 @@ def training_curves(logs: Mapping[str, Path], fusion: str = "p_ens") -> Figure:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)
     return figure
-
-
-def _curves(path: Path) -> tuple[list[int], list[float], list[dict[str, Any]]]:
-    steps, losses, validations = [], [], []
-    for row in rows(path):
-        if "validation" in row:
-            validations.append(row)
-        else:
-            steps.append(row["step"])
-            losses.append(row["loss"])
-    return steps, losses, validations
 
 
 def _smooth(values: list[float]) -> list[float]:
