@@ -1,6 +1,6 @@
 # Every target works on a machine with only Python 3.11, pip and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-PYTHONS ?= python3.11 python3.12 python3.13
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed

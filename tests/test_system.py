@@ -66,11 +66,15 @@ def test_where_nothing_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch
     assert private_folder("ours") is None
 
 
-@pytest.mark.parametrize("home", ["/proc/none", "."])
-def test_without_a_home_matplotlib_has_a_folder_and_says_nothing(home: str, tmp_path: Path) -> None:
-    program = (
-        "from seunet.cli import main; main.get_command = lambda app: lambda: __import__('matplotlib'); main.main()"
-    )
+COMMAND = "from seunet.cli import main; main.get_command = lambda app: lambda: __import__('matplotlib'); main.main()"
+OVERLAY = "from seunet.results.pictures.legend import _font; _font()"
+SHADES = "from seunet.results.pictures.legend import shades; shades(2)"
+
+
+@pytest.mark.parametrize(
+    ("home", "program"), [("/proc/none", COMMAND), (".", COMMAND), ("/proc/none", OVERLAY), ("/proc/none", SHADES)]
+)
+def test_without_a_home_matplotlib_has_a_folder_and_says_nothing(home: str, program: str, tmp_path: Path) -> None:
     environment = os.environ | {"HOME": home, "TMPDIR": str(tmp_path)}
     environment.pop("MPLCONFIGDIR", None)
     command = [sys.executable, "-c", program]

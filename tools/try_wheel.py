@@ -1,6 +1,6 @@
 """Install the wheel, without constraints, into a clean environment of each Python, and use it as a stranger does.
 
-    python tools/try_wheel.py python3.11 python3.12 python3.13
+    python tools/try_wheel.py python3.11 python3.12 python3.13 python3.14
 
 Each environment has the wheel, made of the files that the Dockerfile copies, and what it asks for; nothing else of this
 checkout.  The steps run without a home folder and with a NUMBA_CACHE_DIR that cannot be written: at most one line of
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        place = asked.keep or Path(temporary)
+        place = (asked.keep or Path(temporary)).absolute()  # steps run in folders of their own
         copy_sources(_empty(place / "source"))
         build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", place / "source"]
         subprocess.run([*build, "-w", _empty(place / "wheel")], check=True)

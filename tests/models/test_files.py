@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.torch import save
 import seunet
 from seunet.errors import InputError, ModelFileError, StorageError
 from seunet.models.card import ModelCard
+from seunet.models.places import FolderNotUsed
 from seunet.pretrained import BUILT_IN
 
 OPTIONS: dict[str, Any] = {"widths": (10, 20), "classes": 3}
@@ -267,12 +269,39 @@ def test_the_model_of_the_package_loads_by_name_and_its_card_says_what_it_is() -
     assert model.card.scaled_filters_range[0] <= 1 <= model.card.scaled_filters_range[1]
 
 
-def test_a_folder_of_the_user_goes_before_a_model_of_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def beside_a_model_called_nuclei(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     seunet.create_model("seunet", **OPTIONS).save_pretrained(tmp_path / "nuclei")
     monkeypatch.chdir(tmp_path)
-    assert seunet.load("nuclei").classes == OPTIONS["classes"]
+    return tmp_path
+
+
+@pytest.mark.usefixtures("beside_a_model_called_nuclei")
+def test_a_name_of_the_package_means_that_model_and_a_folder_of_that_name_is_pointed_to() -> None:
+    with pytest.warns(FolderNotUsed) as said:
+        assert seunet.load("nuclei").card is not None
+    (one,) = said
+    assert str(one.message) == ("nuclei: the model of the package is used; for the folder of that name write ./nuclei")
+
+
+@pytest.mark.usefixtures("beside_a_model_called_nuclei")
+@pytest.mark.parametrize("folder", ["./nuclei", "nuclei/", Path("nuclei"), "../{}/nuclei"])
+def test_a_folder_with_a_name_of_the_package_is_had_by_its_path(folder: str | Path) -> None:
+    given = folder.format(Path.cwd().name) if isinstance(folder, str) else folder
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert seunet.load(given).classes == OPTIONS["classes"]
+
+
+def test_a_folder_that_holds_no_model_does_not_hide_one_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nuclei").mkdir()
+    (tmp_path / "nuclei" / "export.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert seunet.load("nuclei").card is not None
 
 
 def test_what_tells_the_scale_travels_with_the_model(tmp_path: Path) -> None:

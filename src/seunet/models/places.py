@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -31,23 +32,40 @@ class Place(NamedTuple):
     source: str | None = None
 
 
+class FolderNotUsed(UserWarning):
+    """A model in the working folder has the name of one of the package."""
+
+
 def model_place(name_or_folder: str | os.PathLike[str]) -> Place:
-    """Where a model is; a folder of the user's goes before a model of the package with that name."""
+    """Where a model is.
+
+    The name of a model of the package means that model in every working folder, whatever lies there: `export nuclei -o
+    nuclei` leaves a folder that is no model.  A folder of that name is given as `./nuclei`, or as a `Path`.
+    """
     if is_on_hub(name_or_folder):
         optional = (*ESTIMATOR_NAMES, CARD_NAME)
         wanted = Wanted(CONFIG_NAME, optional, WEIGHTS_NAME, check=read_config, limit_bytes=MAX_MODEL_BYTES)
         fetched = fetch_files(parsed(name_or_folder), wanted)
         return Place(fetched.folder, str(fetched.repository))
     place = Path(name_or_folder)
+    is_path = isinstance(name_or_folder, os.PathLike) and place.is_dir()
+    if os.fspath(name_or_folder) in built_in_models() and not is_path:
+        if _holds_model(place):
+            # At this line, so that it is said once: Python repeats no warning of one place.
+            text = f"{place}: the model of the package is used; for the folder of that name write ./{place}"
+            warnings.warn(text, FolderNotUsed, stacklevel=1)
+        return Place(BUILT_IN / place)
     if place.is_dir():
         return Place(place)
-    if place.name == os.fspath(name_or_folder) and (BUILT_IN / place / CONFIG_NAME).is_file():
-        return Place(BUILT_IN / place)
     shipped = ", ".join(built_in_models())
     raise ModelFileError(
         f"{place}: no such model folder; give one that `save_pretrained` wrote, or a model of the package ({shipped}), "
         f"or {PREFIX}owner/name"
     )
+
+
+def _holds_model(folder: Path) -> bool:
+    return (folder / CONFIG_NAME).is_file() and (folder / WEIGHTS_NAME).is_file()
 
 
 def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:

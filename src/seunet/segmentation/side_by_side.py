@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from seunet.errors import ResourceError, StorageError
 from seunet.memory import keep_freed_memory
+from seunet.models.places import FolderNotUsed
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
@@ -183,6 +184,7 @@ def serve(threads: int) -> None:
     torch.set_num_threads(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; who started this one ends it
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
+    warnings.simplefilter("ignore", FolderNotUsed)  # said by who started this one
     keep_freed_memory()
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seunet.images.image import RgbArray
 from seunet.results.frame import Color
 from seunet.results.label_plane import Labels
+from seunet.system import settle_without_home
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -101,6 +102,7 @@ def legend(width: int, lines: Sequence[Line], um_per_px: float | None) -> RgbArr
 
 def _font() -> FreeTypeFont:
     """DejaVu Sans as it comes with matplotlib: the same on every machine, with µ and the letters of class names."""
+    settle_without_home()
     from matplotlib import get_data_path
     from PIL import ImageFont
 
@@ -127,6 +129,7 @@ def scale_bar(um_per_px: float, width_px: int) -> tuple[int, str]:
 
 def shades(count: int) -> list[tuple[float, ...]]:
     """Colours for what has an order, such as heads from the finest to the coarsest."""
+    settle_without_home()
     from matplotlib import colormaps
 
     return [tuple(colormaps["viridis"](0.08 + 0.8 * place / max(count - 1, 1))) for place in range(count)]
