@@ -26,14 +26,14 @@ def _table(first: str, rows: dict[str, dict[str, str]]) -> str:
 def footprint() -> str:
     report = results("footprint")
     rows = [_row(name, facts) for name, facts in report["packages"].items()]
-    header = ["", "wheel, MB", "packages that come with it", "import, s of the processor"]
+    header = ["", "wheel, MB", "packages that come with it", "import, s of the processor", "and a network made"]
     return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
 def _row(name: str, facts: dict[str, Any]) -> list[str]:
     if "reason" in facts:
-        return [name, f"not installed: {facts['reason']}", "", ""]
-    figures = (facts["wheel_mb"], facts["dependencies"], facts["import_seconds"])
+        return [name, f"not installed: {facts['reason']}", "", "", ""]
+    figures = (facts["wheel_mb"], facts["dependencies"], facts["import_seconds"], facts["network_seconds"])
     return [f"{name} {facts['version']}", *map(str, figures)]
 
 

@@ -3,11 +3,13 @@
     python -m benchmarks.measure.footprint
 
 Each is installed into a fresh environment of its own, with the torch of constraints.txt; needs a package index.
+An import may put work off until a name is used, so a network is also made.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,17 +21,27 @@ from benchmarks.record import ROOT, write_results
 
 BENCHMARK = Benchmark("measure.footprint", ("results/benchmarks/footprint.json",), 10)
 PACKAGES: Final = {
-    "seunet": "seunet",
-    "monai": "monai",
-    "segmentation-models-pytorch": "segmentation_models_pytorch",
-    "cellpose": "cellpose",
+    "seunet": ("import seunet", "seunet.create_model('unet')"),
+    "monai": ("import monai", "monai.networks.nets.UNet(2, 3, 2, (16, 32, 64), (2, 2))"),
+    "segmentation-models-pytorch": (
+        "import segmentation_models_pytorch as peer",
+        "peer.Unet('resnet18', encoder_weights=None)",
+    ),
+    "cellpose": ("import cellpose", "from cellpose.vit_sam import Transformer"),
 }
-"""Names in the index, and what is imported."""
+"""Names in the index, what is imported, and how a network is made (cellpose: its class; to make one takes gigabytes)."""
 ROUNDS: Final = 5
-IMPORT_TIME: Final = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
+TIMES: Final = """
+import time
+begun = time.process_time()
+{}
+imported = time.process_time()
+{}
+print(imported - begun, time.process_time() - begun)
+"""
 
 
-def footprint(package: str, module: str, folder: Path) -> dict[str, Any]:
+def footprint(package: str, statements: tuple[str, str], folder: Path) -> dict[str, Any]:
     """Of one package; `reason` where it cannot be installed."""
     torch = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
     (folder / "torch.txt").write_text(f"{torch}\n")
@@ -45,28 +57,37 @@ def footprint(package: str, module: str, folder: Path) -> dict[str, Any]:
         _run(sys.executable, "-m", "venv", folder / "venv")
         _run(python, "-m", "pip", "install", "-q", "-c", folder / "torch.txt", wheel)
         listed = json.loads(_run(python, "-m", "pip", "list", "--format=json"))
-        times = [float(_run(python, "-c", IMPORT_TIME.format(module)).split()[-1]) for _ in range(ROUNDS)]
+        runs = [_run(python, "-c", TIMES.format(*statements)).split()[-2:] for _ in range(ROUNDS)]
     except subprocess.CalledProcessError as error:
-        return {"reason": (error.stderr.strip().splitlines() or ["no message"])[-1][:160]}
+        return {"reason": _reason(error.stderr)}
     others = sorted(one["name"] for one in listed if one["name"].lower() not in ("pip", "setuptools", package))
     return {
         "version": next(one["version"] for one in listed if one["name"].lower() == package),
         "wheel_mb": round(wheel.stat().st_size / 1e6, 2),
         "dependencies": len(others),
-        "import_seconds": round(min(times), 2),
+        "import_seconds": round(min(float(imported) for imported, _ in runs), 2),
+        "network_seconds": round(min(float(made) for _, made in runs), 2),
         "installed": others,
     }
 
 
+def _reason(errors: str) -> str:
+    """The line that says what went wrong: pip adds notes below it."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()] or ["no message"]
+    return next((line for line in lines if line.startswith("ERROR")), lines[-1])[:160]
+
+
 def _run(*command: object) -> str:
     asked = [str(word) for word in command]
-    return subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tempfile.gettempdir()).stdout
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tempfile.gettempdir(), env=clean)
+    return ran.stdout
 
 
 if __name__ == "__main__":
     BENCHMARK.parser(__doc__).parse_args()
     figures = {}
-    for package, module in PACKAGES.items():
+    for package, statements in PACKAGES.items():
         with tempfile.TemporaryDirectory() as name:
-            figures[package] = footprint(package, module, Path(name))
+            figures[package] = footprint(package, statements, Path(name))
     print(write_results(BENCHMARK, {"packages": figures}))
