@@ -29,7 +29,7 @@ PACKAGES: Final = {
     ),
     "cellpose": ("import cellpose", "from cellpose.vit_sam import Transformer"),
 }
-"""Names in the index, what is imported, and how a network is made (cellpose: its class; to make one takes gigabytes)."""
+"""Names in the index, what is imported, and how a network is made (cellpose: its class; one takes gigabytes)."""
 ROUNDS: Final = 5
 TIMES: Final = """
 import time
