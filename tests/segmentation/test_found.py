@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 import seunet
@@ -19,51 +15,10 @@ from seunet.errors import InputError
 from seunet.images import encode_png
 from seunet.models import ModelCard, ScaleUNet
 from seunet.segmentation import FoundObject, Segmentation
+from support.image_objects import Given, image_objects
 from tests.support.networks import calm_model, picture
 
 PIXELS = picture(90, 70)
-GREY = np.repeat(PIXELS[..., :1], 3, axis=2)
-
-
-class Foreign:
-    """As of a library that we do not know."""
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[np.uint8]:
-        return PIXELS
-
-
-def clear(alpha: int) -> NDArray[np.uint8]:
-    return np.dstack([PIXELS, np.full((90, 70), alpha, np.uint8)])
-
-
-def channels_first() -> torch.Tensor:
-    return torch.from_numpy(PIXELS).permute(2, 0, 1)
-
-
-OBJECTS: dict[str, tuple[Callable[[Path], Any], NDArray[np.uint8]]] = {
-    "path": (lambda path: str(path), PIXELS),
-    "Path": (lambda path: path, PIXELS),
-    "PIL, RGB": (lambda _: Image.fromarray(PIXELS), PIXELS),
-    "PIL, grey": (lambda _: Image.fromarray(PIXELS[..., 0]), GREY),
-    "PIL, RGBA": (lambda _: Image.fromarray(clear(255)), PIXELS),
-    "PIL, grey and opacity": (lambda _: Image.fromarray(PIXELS[..., 0]).convert("LA"), GREY),
-    "PIL, palette of greys": (lambda _: Image.fromarray(PIXELS[..., 0]).convert("P"), GREY),
-    "NumPy, uint8": (lambda _: PIXELS, PIXELS),
-    "NumPy, not contiguous": (lambda _: np.asfortranarray(PIXELS), PIXELS),
-    "NumPy, float64": (lambda _: PIXELS / 255, PIXELS),
-    "NumPy, float32": (lambda _: (PIXELS / 255).astype(np.float32), PIXELS),
-    "NumPy, float16": (lambda _: (PIXELS / 255).astype(np.float16), PIXELS),
-    "NumPy, RGBA": (lambda _: clear(255), PIXELS),
-    "NumPy, transparent": (lambda _: clear(0), np.full_like(PIXELS, 255)),
-    "NumPy, grey": (lambda _: PIXELS[..., 0], GREY),
-    "NumPy, grey [.., 1]": (lambda _: PIXELS[..., :1], GREY),
-    "NumPy, channels first": (lambda _: PIXELS.transpose(2, 0, 1), PIXELS),
-    "tensor, uint8": (lambda _: channels_first(), PIXELS),
-    "tensor, float of a network": (lambda _: (channels_first()[None].float() / 255).requires_grad_(), PIXELS),
-    "tensor, channels last": (lambda _: torch.from_numpy(PIXELS), PIXELS),
-    "tensor, bfloat16": (lambda _: (channels_first() > 127).bfloat16(), np.where(PIXELS > 127, 255, 0)),
-    "what has __array__": (lambda _: Foreign(), PIXELS),
-}
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +28,32 @@ def model() -> ScaleUNet:
     return made
 
 
-@pytest.mark.parametrize("kind", OBJECTS)
-def test_every_kind_of_image_is_segmented_as_its_pixels_are(kind: str, model: ScaleUNet, tmp_path: Path) -> None:
-    path = tmp_path / "image.png"
-    path.write_bytes(encode_png(PIXELS))
-    make, pixels = OBJECTS[kind]
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Given]:
+    return image_objects(PIXELS, tmp_path_factory.mktemp("images"))
+
+
+KINDS = (
+    *("path", "Path", "PIL, RGB", "PIL, grey", "PIL, RGBA", "PIL, grey and opacity", "PIL, palette of greys"),
+    *("NumPy, uint8", "NumPy, not contiguous", "NumPy, float64", "NumPy, float32", "NumPy, float16", "NumPy, RGBA"),
+    *("NumPy, transparent", "NumPy, grey", "NumPy, grey [.., 1]", "NumPy, channels first", "tensor, uint8"),
+    *("tensor, float of a network", "tensor, channels last", "tensor, bfloat16", "what has __array__"),
+)
+
+
+def test_the_list_of_the_matrix_is_the_list_of_the_tests(objects: dict[str, Given]) -> None:
+    assert tuple(objects) == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_image_is_segmented_as_its_pixels_are(
+    kind: str, model: ScaleUNet, objects: dict[str, Given]
+) -> None:
+    image, pixels = objects[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = seunet.segment(make(path), model)
-    expected = seunet.segment(pixels.astype(np.uint8), model)
+        found = seunet.segment(image, model)
+    expected = seunet.segment(pixels, model)
     if kind == "NumPy, float16":  # has eleven digits: all of 0 … 255 are told apart
         assert (found.labels == expected.labels).mean() > 0.99
     else:
