@@ -59,11 +59,11 @@ def conditions(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
 
 def python_rows(folder: Path, environments: Path | None) -> dict[str, dict[str, str]]:
     """Each Python by each condition: `seunet segment` of one image, exit 0 and at most one line of warning."""
-    pythons = {"{}.{}".format(*sys.version_info): sys.executable}
+    pythons = {"{}.{}, of this checkout".format(*sys.version_info): sys.executable}
     for version in OTHER_PYTHONS if environments else ():
         python = environments.absolute() / f"python{version}" / "venv" / "bin" / "python"  # type: ignore[union-attr]
         if python.exists():
-            pythons[f"{version}, from the wheel"] = str(python)
+            pythons[f"{version}, from the wheel, with torch {torch_of(str(python))}"] = str(python)
     image = folder / "small.png"
     Image.fromarray(sample_pixels(128)).save(image)
     image.chmod(0o644)
@@ -75,14 +75,14 @@ def python_rows(folder: Path, environments: Path | None) -> dict[str, dict[str, 
     }
     for version in OTHER_PYTHONS:
         if not any(name.startswith(version) for name in rows):
-            rows[version] = dict.fromkeys(started, why_not(version))
+            rows[version] = dict.fromkeys(started, "not tried: no environment with the wheel was given")
     return dict(sorted(rows.items()))
 
 
-def why_not(version: str) -> str:
-    if version == "3.14":
-        return "not tried: requires-python is < 3.14, and it is not on this machine"
-    return "not tried: no environment with the wheel was given"
+def torch_of(python: str) -> str:
+    """The version of torch that the wheel brought; none of ours is asked for."""
+    asked = [python, "-c", "from importlib.metadata import version; print(version('torch'))"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def in_process(python: str, image: Path, before: list[str], environment: dict[str, str]) -> str:
