@@ -53,6 +53,7 @@ reliability: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.training
 	$(BIN)/python -m benchmarks.reliability.inference
 	$(BIN)/python -m benchmarks.reliability.cluster
+	$(BIN)/python -m benchmarks.reliability.slide_kills
 	$(BIN)/python -m benchmarks.reliability.trial
 
 # The documentation as a site, build/site/index.html; a warning is an error.
