@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from seunet.errors import InputError
 from seunet.evaluation.way_names import WAYS, way_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 app = typer.Typer(help="Draw figures from reports and logs.", no_args_is_help=True)
 
@@ -37,7 +40,6 @@ def curves(
     """
     from seunet.cli.evaluate import names
     from seunet.evaluation.figures.curves import curves_figure, own_curves, rival_curves
-    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.report_folder import read_report
     from seunet.evaluation.scores import metric_name
 
@@ -49,7 +51,7 @@ def curves(
     lines = own_curves(documents[0]) if alone else rival_curves(documents, names(labels) or (), row, way_name(way))
     first = documents[0]
     default = f"{first['model']['name'] + ' on ' if alone else ''}{first['data']['dataset']}, {first['data']['split']}"
-    _write(out, lambda: write_png(curves_figure(lines, metric_name(first), title or default), out))
+    _write(out, curves_figure(lines, metric_name(first), title or default))
 
 
 @app.command("sigmas")
@@ -59,7 +61,6 @@ def sigmas(source: Path = SOURCE, out: Path = OUT, title: str | None = TITLE) ->
     Example: seunet plot sigmas runs/nuclei/model -o sigmas.png
     """
     from seunet.evaluation.figures.sigmas import sigmas_figure
-    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.provenance import sigma_facts
     from seunet.evaluation.report_folder import read_report
     from seunet.models.files import load
@@ -72,7 +73,7 @@ def sigmas(source: Path = SOURCE, out: Path = OUT, title: str | None = TITLE) ->
         name, sigma = document["model"]["name"], document["sigma"]
     if sigma is None:
         raise InputError(f"{source}: {name} has no σ; give a model made of Gaussian derivatives")
-    _write(out, lambda: write_png(sigmas_figure(sigma, title or f"σ of {name}, {sigma['mode']}"), out))
+    _write(out, sigmas_figure(sigma, title or f"σ of {name}, {sigma['mode']}"))
 
 
 @app.command("weights")
@@ -81,7 +82,6 @@ def weights(log: Path = LOG, out: Path = OUT, title: str | None = TITLE) -> None
 
     Example: seunet plot weights runs/nuclei/log.jsonl -o weights.png
     """
-    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.figures.training import course, training_figure
     from seunet.storage.jsonl import rows
 
@@ -95,13 +95,15 @@ def weights(log: Path = LOG, out: Path = OUT, title: str | None = TITLE) -> None
         if isinstance(error, InputError):
             raise
         raise InputError(f"{log}: not the log of a training run; give its log.jsonl") from None
-    _write(out, lambda: write_png(training_figure(shown, title or str(log.parent.name)), out))
+    _write(out, training_figure(shown, title or str(log.parent.name)))
 
 
-def _write(out: Path, draw: Callable[[], None]) -> None:
+def _write(out: Path, figure: Figure) -> None:
+    from seunet.evaluation.figures.style import write_png
+
     if out.is_dir():
         raise InputError(f"{out}: is a folder; give a name for the picture, e.g. {out / 'curves.png'}")
-    draw()
+    write_png(figure, out)
     print(out)
 
 

@@ -22,15 +22,13 @@ def describe(image: Image) -> dict[str, Any]:
 
 def facts_of(description: dict[str, Any]) -> Facts:
     """The way back from `describe`."""
-    return Facts(
-        name=description["name"],
-        format=description["format"],
-        levels=tuple(Level(**level) for level in description["levels"]),
-        mpp=None if description["mpp"] is None else Mpp(**description["mpp"]),
-        bounds=Bounds(**description["bounds"]),
-        warnings=tuple(description["warnings"]),
-        properties=description["properties"],
-    )
+    typed = {
+        "levels": tuple(Level(**level) for level in description["levels"]),
+        "mpp": None if description["mpp"] is None else Mpp(**description["mpp"]),
+        "bounds": Bounds(**description["bounds"]),
+        "warnings": tuple(description["warnings"]),
+    }
+    return Facts(**description | typed)
 
 
 def description_text(description: dict[str, Any]) -> str:

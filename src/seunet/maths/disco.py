@@ -57,9 +57,8 @@ def dilated_deltas(scale: int) -> Tensor:
     """[9, 2·scale + 1, 2·scale + 1]: function 3a + b is 1 at row a·scale, column b·scale and 0 elsewhere."""
     size = 2 * scale + 1
     basis = torch.zeros(3, 3, size, size, dtype=torch.float64)
-    for row in range(3):
-        for column in range(3):
-            basis[row, column, row * scale, column * scale] = 1.0
+    row, column = torch.arange(3)[:, None], torch.arange(3)
+    basis[row, column, row * scale, column * scale] = 1.0
     return basis.flatten(0, 1)
 
 

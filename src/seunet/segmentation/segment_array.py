@@ -71,9 +71,10 @@ def segment(
         found = _predicted(network, WorkingRaster(source, chosen), tile_px)
         size = source.levels[0].height_px, source.levels[0].width_px
         probabilities, confidence, heads, rim = found if found[2].shape == size else _own_pixels(*found, size)
-        mask = _glass(source) if tissue else None
+        seen = find_tissue(source) if tissue else None
         frame = frame_for(source, used, replace(chosen, downsample=1.0))
-    if mask is not None:
+    if seen is not None:
+        mask = ~seen.mask((0, size[0]), (0, size[1]), 1.0)
         probabilities[:, mask] = 0
         probabilities[BACKGROUND, mask] = 1
         confidence[mask], heads[mask] = 0, 0
@@ -119,13 +120,6 @@ def opened(image: Any, mpp: float | None) -> Iterator[Image]:
             yield file
         return
     yield ArrayImage(rgb_pixels(image), None if user_mpp is None else Mpp(user_mpp, user_mpp, "user"))
-
-
-def _glass(source: Image) -> NDArray[np.bool_] | None:
-    found = find_tissue(source)
-    if found is None:
-        return None
-    return ~found.mask((0, source.levels[0].height_px), (0, source.levels[0].width_px), 1.0)
 
 
 def _own_pixels(

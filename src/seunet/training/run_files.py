@@ -119,16 +119,9 @@ class Keeper:
             self.checkpoint()
 
     def note_step(self, report: StepReport) -> None:
-        self._log.append(
-            {
-                "step": report.step,
-                "epoch": report.epoch,
-                "loss": rounded(report.loss),
-                "head_losses": rounded(report.head_losses),
-                "head_weights": rounded(report.head_weights),
-                "learning_rate": rounded(report.learning_rate),
-            }
-        )
+        measured = ("loss", "head_losses", "head_weights", "learning_rate")
+        values = {name: rounded(getattr(report, name)) for name in measured}
+        self._log.append({"step": report.step, "epoch": report.epoch, **values})
 
     def note_validation(self, epoch: int, ious: dict[str, Any]) -> list[list[float]] | None:
         """Log the scores with every σ as it is now, which is returned."""

@@ -84,16 +84,11 @@ def plan_folder(source: Path, dest: Path, settings: PrepareSettings, rules: Fold
 
 def classes_of(rules: FolderRules) -> tuple[list[ClassEntry], dict[str, int], list[str]]:
     """The class table, source code → class code, and what was decided."""
+    two = _entries(["background", rules.instance_class])
     if rules.kind == "instances":
-        two = ["background", rules.instance_class]
-        return (
-            _entries(two),
-            {},
-            [f"instance masks: 0 is background, every other number one {rules.instance_class}"],
-        )
+        return two, {}, [f"instance masks: 0 is background, every other number one {rules.instance_class}"]
     if rules.kind == "binary":
-        two = ["background", rules.instance_class]
-        return _entries(two), BINARY_CODES, [f"binary masks: 0 is background, 1 and 255 are {rules.instance_class}"]
+        return two, BINARY_CODES, [f"binary masks: 0 is background, 1 and 255 are {rules.instance_class}"]
     if rules.class_map is None:
         raise InputError(
             "class masks need --class-map: a CSV with the columns code,class (class “ignore” is special); for masks of "

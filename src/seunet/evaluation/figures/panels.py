@@ -56,7 +56,10 @@ def panel(
     found = []
     with torch.inference_mode():
         for way in ways:
-            given = _estimated(model, windows, number, scale, antialias, estimator) if way.estimates else scale
+            given: float | None = scale
+            if way.estimates:
+                seen = estimate_at(windows.whole(number), scale, estimator_for(model, estimator), antialias)
+                given = estimate_facts(training_mpp(model, windows), seen)["scale"]
             probabilities = way.at_scale(model, given)(image)
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []
             iou = headline_iou(counts(probabilities, mask, fusions)[-1])
@@ -78,19 +81,6 @@ def _rescaled(windows: WindowDataset, number: int, scale: float, antialias: bool
 
 def _pixels(image: Tensor) -> Tensor:
     return (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
-
-
-def _estimated(
-    model: ScaleUNet,
-    windows: WindowDataset,
-    number: int,
-    scale: float,
-    antialias: bool,
-    estimator: ScaleEstimator | None,
-) -> float | None:
-    found = estimate_at(windows.whole(number), scale, estimator_for(model, estimator), antialias)
-    estimated: float | None = estimate_facts(training_mpp(model, windows), found)["scale"]
-    return estimated
 
 
 def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:

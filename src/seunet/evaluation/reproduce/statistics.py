@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.evaluation.figures.curves import main_row
+from seunet.evaluation.figures.curves import main_row, row_of
 from seunet.evaluation.page import Block, Heading, Table, Text
 from seunet.evaluation.reproduce.protocol import Protocol, Question
 from seunet.evaluation.reproduce.run import Measured
@@ -194,7 +194,8 @@ def window_blocks(groups: Mapping[str, Sequence[Measured]]) -> list[Block]:
         return []
     rows = []
     for name, seeds in groups.items():
-        ious = [[_at_one(one.windows[size]) for one in seeds] for size in sizes]
+        found = [[one.windows[size] for one in seeds] for size in sizes]
+        ious = [[row_of(one, "blind", main_row(one, "blind"))["ious"][0] for one in row] for row in found]
         by_seed = [max(column) - min(column) for column in zip(*ious, strict=True)]
         cells = [f"{100 * sum(row) / len(row):.2f}" for row in ious]
         widest = max(by_seed)
@@ -202,13 +203,6 @@ def window_blocks(groups: Mapping[str, Sequence[Measured]]) -> list[Block]:
     header = ["system, mean of its seeds", *(f"{size} px" for size in sizes), "largest range of a seed"]
     text = f"Windows of these sides cover each image at s = 1. More than {100 * STEADY:g} points are marked."
     return [Heading("How far a system depends on the size of its window"), Text(text), Table(header, rows)]
-
-
-def _at_one(evaluation: Mapping[str, Any]) -> float:
-    row = main_row(dict(evaluation), "blind")
-    return float(
-        next(line["ious"][0] for line in evaluation["scores"] if line["way"] == "blind" and line["row"] == row)
-    )
 
 
 def _span(found: Mapping[str, Any], sign: str = "+", times: int = 100) -> str:
