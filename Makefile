@@ -88,6 +88,7 @@ audit:
 # Image objects, runtimes, Pythons and conditions; of other Pythons those that `make wheels` kept.
 matrix: $(STAMP)
 	$(BIN)/python -m benchmarks.reliability.matrix --environments wheels
+	$(BIN)/python -m benchmarks.reliability.round_trips
 	$(BIN)/python -m benchmarks.docs
 
 # Every Python that is found, from the wheel, without constraints: downloads torch for each.

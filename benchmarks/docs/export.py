@@ -1,4 +1,4 @@
-"""The table of docs/export.md."""
+"""The tables of docs/export.md."""
 
 from __future__ import annotations
 
@@ -27,4 +27,11 @@ def runtimes() -> str:
     return f"{markdown_table(['image, native = 1', *TITLES.values()], rows)}\n\n{how} {source(report)}"
 
 
-BLOCKS = {"docs/export.md": {"runtimes": runtimes}}
+def round_trips() -> str:
+    report = results("round_trips")
+    sides = list(next(iter(report["iou"].values())))
+    rows = [[title, *(f"{row[side]:.4f}" for side in sides)] for title, row in report["iou"].items()]
+    return f"{markdown_table(['IoU with our labels', *(f'{side}²' for side in sides)], rows)}\n\n{source(report)}"
+
+
+BLOCKS = {"docs/export.md": {"round_trips": round_trips, "runtimes": runtimes}}
