@@ -24,7 +24,7 @@ from benchmarks.declare import Benchmark
 from benchmarks.record import write_results
 from benchmarks.reliability.conditions import sample_pixels
 from benchmarks.reliability.matrix import DEMO_SIZES, overlap
-from seunet.export import choose, write_export
+from seunet.export import TYPICAL_HIGH, TYPICAL_LOW, choose, write_export
 
 BENCHMARK = Benchmark("reliability.round_trips", ("results/benchmarks/round_trips.json",), 2)
 Labels = Callable[[NDArray[np.float32]], NDArray[Any]]
@@ -64,7 +64,7 @@ def by_qupath(file: Path, typical: bool = False) -> Labels:
     def labels(images: NDArray[np.float32]) -> NDArray[Any]:
         low, high = np.percentile(images, PERCENTILES, axis=(0, 2, 3), keepdims=True)
         if typical:
-            low, high = module.low.numpy(), (module.low + module.span).numpy()
+            low, high = (np.reshape(values, low.shape) for values in (TYPICAL_LOW, TYPICAL_HIGH))
         tile = np.clip((images - low) / (high - low + 1e-6), -0.5, 1.5).astype(np.float32)
         return np.asarray(module(torch.from_numpy(tile))[0, 0].numpy() > 0).astype(np.uint8)
 

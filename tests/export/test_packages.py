@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import seunet
 from seunet.errors import InputError
 from seunet.export import choose, write_export
-from seunet.export.qupath import HIGH, LOW, labelled
+from seunet.export.qupath import TYPICAL_HIGH, TYPICAL_LOW, labelled
 from seunet.models import ModelCard
 from tests.support.networks import calm_model, picture
 
@@ -57,7 +57,7 @@ def test_called_as_the_extension_calls_it_the_objects_cover_our_foreground(
     facts = write_export(choose(tmp_path / "mine"), tmp_path / "out", "qupath")
     module = torch.jit.load(tmp_path / "out" / "instanseg.pt")
     pixels = picture(*size)
-    tile = as_the_extension_normalises(pixels, np.array(LOW), np.array(HIGH))
+    tile = as_the_extension_normalises(pixels, np.array(TYPICAL_LOW), np.array(TYPICAL_HIGH))
     labels = module(tile)
     assert labels.shape == (1, 1, *size)
     assert labels.dtype == torch.float32

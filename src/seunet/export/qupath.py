@@ -21,8 +21,8 @@ from seunet.export.portable import PortableNetwork
 from seunet.export.write import checked, script_of
 from seunet.storage.files import sha256
 
-LOW: Final = (41 / 255, 19 / 255, 58 / 255)
-HIGH: Final = (253 / 255, 242 / 255, 245 / 255)
+TYPICAL_LOW: Final = (41 / 255, 19 / 255, 58 / 255)
+TYPICAL_HIGH: Final = (253 / 255, 242 / 255, 245 / 255)
 """The 0.1 and 99.9 percentiles of red, green and blue, mean over the training images of MoNuSeg: the extension
 normalises by those of the annotation and does not tell them; H&E on a white background is alike in this."""
 
@@ -37,7 +37,7 @@ class LabelledTiles(nn.Module):
     def __init__(self, network: PortableNetwork) -> None:
         super().__init__()
         self.network = network
-        low, high = torch.tensor(LOW)[:, None, None], torch.tensor(HIGH)[:, None, None]
+        low, high = torch.tensor(TYPICAL_LOW)[:, None, None], torch.tensor(TYPICAL_HIGH)[:, None, None]
         self.register_buffer("low", low)
         self.register_buffer("span", high - low)
         self.neck_px, self.min_area_px = NECK_PX, MIN_AREA_PX
