@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from seunet.results.find_objects import Object, objects
-from seunet.results.geojson import circularity, outline_length
-from seunet.results.outlines import coordinates_text, edges_and_corners, through_middles, trace_rings
+from seunet.results.geojson import outline_length
+from seunet.results.measures import circularity
+from seunet.results.outlines import edges_and_corners, through_middles, trace_rings
+from seunet.results.texts import coordinates_texts
 from support.planes import ArrayPlane, Codes, discs, nuclei_frame, random_codes
 
 FRAME = nuclei_frame()
@@ -100,7 +102,8 @@ def test_the_length_and_roundness_of_discs_are_right_whatever_their_size() -> No
 def test_coordinates_are_written_as_python_would_round_them(points: list[tuple[int, int]], data: st.DataObject) -> None:
     scale = data.draw(st.sampled_from([1.0, 0.5, 2.0, 1.9834, 0.013, 4.0006]))
     x, y = data.draw(st.integers(-1000, 60_000)), data.draw(st.integers(0, 60_000))
-    text = coordinates_text(np.array(points, np.int32), np.array([len(points)]), scale, x, y)
+    ring = np.array(points, np.int32), np.array([len(points)]), np.array([1]), np.array([scale])
+    text = coordinates_texts(*ring, x, y)[0].tobytes().decode()
     expected = [[round(round(a * scale, 3) - x, 3), round(round(b * scale, 3) - y, 3)] for a, b in points]
     assert json.loads(text) == [[*expected, expected[0]]]
     assert ".0]" not in text

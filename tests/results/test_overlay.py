@@ -63,7 +63,7 @@ def test_a_picture_shows_the_object_at_the_centre_of_each_pixel(size: tuple[int,
         for row, start, end in one.runs.T:
             whole[row, start:end] = number
     numbered = NumberedObjects(ArrayPlane(codes), *size)
-    assert list(numbered.passing(iter(found))) == found
+    assert [one.runs.tolist() for one in numbered.passing(iter(found))] == [one.runs.tolist() for one in found]
     rows, columns = (((np.arange(n) + 0.5) * full / n).astype(int) for n, full in zip(size, (61, 47), strict=True))
     assert np.array_equal(numbered.numbers, whole[np.ix_(rows, columns)])
 

@@ -44,6 +44,8 @@ def thumbnail(image: Image, longest_px: int) -> RgbArray:
     level = image.levels[number]
     shrink = max(1.0, max(level.width_px, level.height_px) / longest_px)
     height_px, width_px = max(1, round(level.height_px / shrink)), max(1, round(level.width_px / shrink))
+    if shrink == 1:
+        return _whole(image, number, level)
     sums = np.zeros((height_px, width_px, 3), dtype=np.float32)
     for top in range(0, level.height_px, BLOCK_PX):
         rows, down = shares(top, min(BLOCK_PX, level.height_px - top), level.height_px, height_px)
@@ -54,6 +56,16 @@ def thumbnail(image: Image, longest_px: int) -> RgbArray:
             narrow = np.tensordot(down, block.astype(np.float32), axes=(1, 0))
             sums[rows, columns] += np.einsum("rxc,kx->rkc", narrow, across, optimize=True)
     return np.clip(np.rint(sums), 0, 255).astype(np.uint8)
+
+
+def _whole(image: Image, number: int, level: Level) -> RgbArray:
+    """A level as it is, block by block: what cannot be read costs no more than its block."""
+    pixels = np.empty((level.height_px, level.width_px, 3), dtype=np.uint8)
+    for top in range(0, level.height_px, BLOCK_PX):
+        for left in range(0, level.width_px, BLOCK_PX):
+            part = pixels[top : top + BLOCK_PX, left : left + BLOCK_PX]
+            part[:] = _block(image, number, left, top, part.shape[1], part.shape[0])
+    return pixels
 
 
 def best_level(levels: tuple[Level, ...], longest_px: int) -> int:

@@ -95,3 +95,23 @@ def link_runs(
     for run in range(number):
         parents[run] = find_root(parents, run)
     return parents, cuts[parents]
+
+
+@compiled
+def runs_in(band: Any, top: int) -> tuple[Any, Any]:
+    """All runs [(row, start, end), runs] of a band of rows, the first of which is `top`, and the code of each."""
+    height, width = band.shape
+    number = height
+    for r in range(height):
+        for c in range(1, width):
+            number += band[r, c] != band[r, c - 1]
+    runs, codes = np.empty((3, number), dtype=np.int32), np.empty(number, dtype=np.uint8)
+    run = 0
+    for r in range(height):
+        start = 0
+        for c in range(1, width + 1):
+            if c == width or band[r, c] != band[r, start]:
+                runs[0, run], runs[1, run], runs[2, run] = r + top, start, c
+                codes[run] = band[r, start]
+                run, start = run + 1, c
+    return runs, codes

@@ -6,7 +6,8 @@ and the objects that reach its lower edge; the result is the same for any height
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.results.frame import NOT_ANALYSED, Frame
-from seunet.results.label_plane import Labels
+from seunet.results.label_plane import Labels, read_only
 
 BAND_PIXELS: Final = 1 << 24
 MAX_ROWS: Final = 8192
@@ -29,6 +30,8 @@ SLACK_PX: Final = 1.0
 MIN_CORE_PX: Final = 12
 """What is left of an object between rims and is smaller is part of a neighbour, not an object."""
 NOWHERE: Final = np.zeros((0, 0), dtype=np.uint8)
+GATHERED_RUNS: Final = 1 << 13
+"""Of objects that are handed to a compiled loop at a time."""
 MAX_SPLIT_PX: Final = 1 << 22
 """Objects with a larger bounding box are no cluster of nuclei and stay whole."""
 
@@ -55,6 +58,59 @@ class Object(NamedTuple):
 
         points, stops = trace_rings(*self.runs)
         return np.split(points, stops[:-1])
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Several objects, whose runs stand one after the other: what compiled loops take."""
+
+    codes: NDArray[np.uint8]
+    runs: Runs
+    stops: NDArray[np.int64]
+    """Before which the runs of each end."""
+    cut: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[Object]:
+        listed = (each.tolist() for each in (self.codes, self.begins, self.stops, self.cut))
+        return (Object(code, self.runs[:, begin:stop], cut) for code, begin, stop, cut in zip(*listed, strict=True))
+
+    def some(self, first: int, stop: int) -> Objects:
+        """Those from number `first` on, before number `stop`."""
+        begin, part = int(self.begins[first]), slice(first, stop)
+        runs = self.runs[:, begin : int(self.stops[stop - 1])]
+        return Objects(self.codes[part], runs, self.stops[part] - begin, self.cut[part])
+
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """With which the runs of each begin."""
+        return np.concatenate([np.zeros(1, np.int64), self.stops[:-1]])
+
+    @property
+    def areas_px(self) -> NDArray[np.int64]:
+        return np.add.reduceat((self.runs[2] - self.runs[1]).astype(np.int64), self.begins)
+
+
+def gathered(found: Iterable[Object]) -> Iterator[Objects]:
+    """The same objects, as many at a time as have few runs together: at least one."""
+    waiting: list[Object] = []
+    runs = 0
+    for one in found:
+        waiting.append(one)
+        runs += one.runs.shape[1]
+        if runs >= GATHERED_RUNS:
+            yield _together(waiting)
+            waiting, runs = [], 0
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(found: list[Object]) -> Objects:
+    codes, runs, cut = zip(*found, strict=True)
+    stops = np.cumsum([each.shape[1] for each in runs], dtype=np.int64)
+    return Objects(np.array(codes, np.uint8), np.concatenate(runs, axis=1), stops, np.array(cut, np.bool_))
 
 
 @dataclass
@@ -92,19 +148,15 @@ def objects(
     """
     found = Tally() if tally is None else tally
     rows = max(1, BAND_PIXELS // max(plane.width_px, 1)) if band_rows is None else band_rows
-    for code, runs, cut in _whole_objects(plane, frame, rows, found):
-        extent_px = int(runs[0, -1] - runs[0, 0] + 1) * int(runs[2].max() - runs[1].min())
-        splits = split and code not in frame.regions and extent_px <= MAX_SPLIT_PX
-        for part in _parts(runs, rim) if splits else [runs]:
-            one = Object(code, part, cut)
-            area = one.area_px
-            if area < min_area_px:
-                found.too_small += 1
-                found.too_small_px += area
-                continue
-            found.objects[code] += 1
-            found.cut += cut
-            yield one
+    for group in gathered(_whole_objects(plane, frame, rows, found)):
+        parts = _parted(group, frame, rim) if split else group
+        areas = parts.areas_px
+        small = areas < min_area_px
+        found.too_small += int(small.sum())
+        found.too_small_px += int(areas[small].sum())
+        found.objects += np.bincount(parts.codes[~small], minlength=256)
+        found.cut += int(parts.cut[~small].sum())
+        yield from itertools.compress(parts, (~small).tolist())
 
 
 class _Open(NamedTuple):
@@ -117,7 +169,7 @@ class _Open(NamedTuple):
 
 def _whole_objects(plane: Labels, frame: Frame, band_rows: int, tally: Tally) -> Iterator[Object]:
     """Connected objects in the order of their last pixels."""
-    from seunet.results.components import link_runs
+    from seunet.results.components import link_runs, runs_in
 
     wanted = np.zeros(256, dtype=np.bool_)
     wanted[list(frame.object_codes)] = True
@@ -125,7 +177,7 @@ def _whole_objects(plane: Labels, frame: Frame, band_rows: int, tally: Tally) ->
     for top in range(0, plane.height_px, band_rows):
         band = plane.read(top, 0, min(band_rows, plane.height_px - top), plane.width_px)
         bottom = top + band.shape[0]
-        runs, codes = _runs(band, top)
+        runs, codes = runs_in(read_only(band), top)
         _count(tally, codes, runs, frame)
         kept = wanted[codes]
         runs = np.concatenate([rest.runs, runs.compress(kept, axis=1)], axis=1)
@@ -139,17 +191,6 @@ def _whole_objects(plane: Labels, frame: Frame, band_rows: int, tally: Tally) ->
         rest = _Open(runs.compress(unfinished, axis=1), codes[unfinished], cut[unfinished])
         done = ~unfinished
         yield from _grouped(runs.compress(done, axis=1), codes[done], cut[done], roots[done])
-
-
-def _runs(band: NDArray[np.uint8], top: int) -> tuple[Runs, NDArray[np.uint8]]:
-    """All runs of a band, whatever their code."""
-    height, width = band.shape
-    begins = np.ones(band.shape, dtype=np.bool_)
-    np.not_equal(band[:, 1:], band[:, :-1], out=begins[:, 1:])
-    at = np.flatnonzero(begins)
-    row, start = np.divmod(at, width)
-    length = np.diff(at, append=height * width)
-    return np.stack([row + top, start, start + length]).astype(np.int32), band.ravel()[at]
 
 
 def _count(tally: Tally, codes: NDArray[np.uint8], runs: Runs, frame: Frame) -> None:
@@ -180,16 +221,24 @@ def _grouped(
         start = stop
 
 
-def _parts(runs: Runs, rim: Labels | None) -> list[Runs]:
-    """The runs of the parts of a split object; its own if it has neither rim nor neck."""
-    from seunet.results.splitting import split_runs
+def _parted(found: Objects, frame: Frame, rim: Labels | None) -> Objects:
+    """The parts of the objects that split at rims and necks, and the others as they are."""
+    from seunet.results.splitting import split_objects
 
-    top, left = int(runs[0, 0]), int(runs[1].min())
-    height, width = int(runs[0, -1]) - top + 1, int(runs[2].max()) - left
-    between = NOWHERE if rim is None else np.array(rim.read(top, left, height, width))
-    parted, part, count = split_runs(*runs, NECK, SLACK_PX, between, MIN_CORE_PX)
-    if count == 1:
-        return [runs]
-    order = np.argsort(part, kind="stable")
-    columns = np.ascontiguousarray(parted[order].T)
-    return np.split(columns, np.flatnonzero(np.diff(part[order])) + 1, axis=1)
+    (rows, starts, ends), begins = found.runs, found.begins
+    top, bottom = rows[begins], rows[found.stops - 1] + 1
+    left, right = np.minimum.reduceat(starts, begins), np.maximum.reduceat(ends, begins)
+    splits = (bottom - top).astype(np.int64) * (right - left) <= MAX_SPLIT_PX
+    splits &= ~np.isin(found.codes, list(frame.regions))
+    corner, between = (0, 0), NOWHERE
+    if rim is not None and splits.any():
+        corner = int(top[splits].min()), int(left[splits].min())
+        height, width = int(bottom[splits].max()) - corner[0], int(right[splits].max()) - corner[1]
+        if height * width > MAX_SPLIT_PX and len(found) > 1:
+            halves = found.some(0, len(found) // 2), found.some(len(found) // 2, len(found))
+            return _together([one for half in halves for one in _parted(half, frame, rim)])
+        between = np.array(rim.read(*corner, height, width))
+    parted = split_objects(rows, starts, ends, found.stops, splits, (NECK, SLACK_PX, MIN_CORE_PX), between, corner)
+    last = np.append(np.flatnonzero(np.diff(parted[:, 3]) | np.diff(parted[:, 4])), len(parted) - 1)
+    source = parted[last, 4]
+    return Objects(found.codes[source], np.ascontiguousarray(parted[:, :3].T), last + 1, found.cut[source])

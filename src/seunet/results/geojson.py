@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -10,12 +11,15 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from hashlib import sha1
 from pathlib import Path
 from typing import IO, Final
 
-from seunet.results.find_objects import Object
+import numpy as np
+
+from seunet.results.find_objects import Object, Objects, gathered
 from seunet.results.frame import MIN_SCALE, Frame
-from seunet.results.measures import Measures, ObjectMeans, ObjectTable, geojson_measures
+from seunet.results.measures import COLUMNS, Numbers, ObjectMeans, geojson_measures, measured, table_rows
 from seunet.storage.atomic import atomic_path
 
 ISOTROPIC: Final = math.pi / 8 * (1 + math.sqrt(2))
@@ -52,77 +56,84 @@ def write_geojson(
         file = stack.enter_context(_opened(stack.enter_context(atomic_path(path)), path.suffix == ".gz"))
         rows = None
         if table is not None:
-            rows = ObjectTable(stack.enter_context(_opened(stack.enter_context(atomic_path(table)), False)), frame)
-        file.write('{"type":"FeatureCollection","features":[')
-        for number, one in enumerate(found, start=1):
-            file.write("\n" if number == 1 else ",\n")
-            file.write(feature(one, frame, smooth=smooth, means=means, table=rows))
-        file.write("\n]}\n")
+            rows = stack.enter_context(_opened(stack.enter_context(atomic_path(table)), False))
+            rows.write(f"{','.join(COLUMNS)}\n".encode())
+        file.write(b'{"type":"FeatureCollection","features":[')
+        for group in gathered(found):
+            texts, lines = features(group, frame, smooth=smooth, means=means)
+            file.write(b",\n" if number else b"\n")
+            file.write(b",\n".join(texts))
+            if rows is not None:
+                rows.write(b"".join(lines))
+            number += len(group)
+        file.write(b"\n]}\n")
     return number
 
 
-def feature(
-    one: Object,
-    frame: Frame,
-    *,
-    smooth: bool = False,
-    means: ObjectMeans | None = None,
-    table: ObjectTable | None = None,
-) -> str:
-    """One object as a GeoJSON feature and, where there is one, as a row of the table."""
-    from seunet.results.outlines import coordinates_text, edges_and_corners, through_middles, trace_rings
+def features(
+    found: Objects, frame: Frame, *, smooth: bool = False, means: ObjectMeans | None = None
+) -> tuple[list[bytes], list[bytes]]:
+    """Each object as a GeoJSON feature, and as a line of the table."""
+    from seunet.results.outlines import trace_objects
+    from seunet.results.texts import coordinates_texts, pieces
 
-    area_px = one.area_px
-    points, stops = trace_rings(*one.runs)
-    length_px = outline_length(*edges_and_corners(points, stops))
     scale = frame.scale_to_level0
-    if smooth and area_px >= SMOOTH_AREA_PX * len(stops) and scale >= 2 * MIN_SCALE:
-        points, stops = through_middles(points, stops)
-        scale /= 2
-    coordinates = coordinates_text(points, stops, scale, frame.offset_x, frame.offset_y)
-    name = frame.class_names[one.code]
-    identity = uuid.uuid5(NAMESPACE, f"{name} {coordinates}")
-    measured = Measures(area_px, circularity(area_px, length_px), {} if means is None else means.of(one))
-    if table is not None:
-        table.add(str(identity), one, measured)
-    return (
-        f'{{"type":"Feature","id":"{identity}","geometry":{{"type":"Polygon","coordinates":{coordinates}}},'
-        f'"properties":{{{_class_text(one.code, frame)},"measurements":{geojson_measures(measured, frame)}}}}}'
-    )
+    smooth_px = SMOOTH_AREA_PX if smooth and scale >= 2 * MIN_SCALE else 0
+    points, ring_stops, rings, (edges, corners), smoothed = trace_objects(*found.runs, found.stops, smooth_px)
+    scales = np.where(smoothed, scale / 2, scale)
+    outlines = pieces(*coordinates_texts(points, ring_stops, rings, scales, frame.offset_x, frame.offset_y))
+    of = measured(found, outline_length(edges, corners), frame, means)
+    texts, lines = [], []
+    for code, outline, numbers, row in zip(
+        found.codes.tolist(), outlines, geojson_measures(of), table_rows(of), strict=True
+    ):
+        name, cell, described = _class_texts(code, frame)
+        identity = _identity(name + outline)
+        texts.append(
+            b'{"type":"Feature","id":"%b","geometry":{"type":"Polygon","coordinates":%b},"properties":{%b,"measurements":%b}}'
+            % (identity, outline, described, numbers)
+        )
+        lines.append(b"%b,%b%b" % (identity, cell, row))
+    return texts, lines
+
+
+def _identity(said: bytes) -> bytes:
+    """`uuid.uuid5` of these words in our namespace, without an object of that kind."""
+    digest = bytearray(sha1(NAMESPACE.bytes + said, usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex().encode()
+    return b"-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 @lru_cache(maxsize=256)
-def _class_text(code: int, frame: Frame) -> str:
+def _class_texts(code: int, frame: Frame) -> tuple[bytes, bytes, bytes]:
+    """What a class is called in an id, in a cell of the table, and in a feature."""
     kind = "annotation" if code in frame.regions else "detection"
-    name = json.dumps(frame.class_names[code], ensure_ascii=False)
-    red, green, blue = frame.class_colors[code]
-    return f'"objectType":"{kind}","classification":{{"name":{name},"color":[{red},{green},{blue}]}}'
+    name, (red, green, blue) = frame.class_names[code], frame.class_colors[code]
+    cell = io.StringIO()
+    csv.writer(cell, lineterminator="").writerow(["", name])
+    quoted = json.dumps(name, ensure_ascii=False)
+    described = f'"objectType":"{kind}","classification":{{"name":{quoted},"color":[{red},{green},{blue}]}}'
+    return f"{name} ".encode(), cell.getvalue()[1:].encode(), described.encode()
 
 
 @contextmanager
-def _opened(path: Path, zipped: bool) -> Iterator[IO[str]]:
-    """A text file for writing; a zipped one without name and time, so that the same content is the same bytes."""
+def _opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
+    """A file for writing; a zipped one without name and time, so that the same content is the same bytes."""
     with path.open("wb", buffering=BUFFER_BYTES) as raw:
         if not zipped:
-            with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as text:
-                yield text
+            yield raw
             return
-        with (
-            gzip.GzipFile("", "wb", COMPRESS_LEVEL, raw, mtime=0) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
-        ):
-            yield text
+        with gzip.GzipFile("", "wb", COMPRESS_LEVEL, raw, mtime=0) as packed:
+            yield packed  # type: ignore[misc]
+            packed.flush()  # as earlier editions did: six bytes, and the same file
 
 
-def outline_length(edges: int, corners: int) -> float:
-    """The length in pixels of the smooth outline that a ring of pixel edges with so many corners stands for.
+def outline_length(edges: Numbers, corners: Numbers) -> Numbers:
+    """The length in pixels of the smooth outlines that rings of pixel edges with so many corners stand for.
 
     Going through the middles of the edges, two edges in line give length 1 and two around a corner √½: a line along
     eight directions, too long by a factor that depends on its direction and is 1/0.948 in the mean.
     """
     return ISOTROPIC * ((edges - corners) + corners * math.sqrt(0.5))
-
-
-def circularity(area: float, length: float) -> float:
-    """4π · area / length²: 1 for a disc, less for anything else; what pixels feign beyond that is cut off."""
-    return min(1.0, 4 * math.pi * area / length**2)

@@ -26,6 +26,13 @@ class Labels(Protocol):
     def read(self, y: int, x: int, height_px: int, width_px: int) -> Bytes2d: ...
 
 
+def read_only(block: Bytes2d) -> Bytes2d:
+    """The same bytes as a block that is whole and not written to: one type for compiled loops, wherever it is from."""
+    view = np.ascontiguousarray(block).view()
+    view.flags.writeable = False
+    return view
+
+
 class ArrayPlane:
     """A plane that fits in memory, to be read from."""
 

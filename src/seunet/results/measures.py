@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import IO, Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.kernels.compiling.first_call import compiled
 from seunet.results.counts import short
-from seunet.results.find_objects import Object, Runs
+from seunet.results.find_objects import Objects
 from seunet.results.frame import Frame
-from seunet.results.label_plane import Labels
+from seunet.results.label_plane import Labels, read_only
 
 BLOCK_BYTES: Final = 2 << 20
 KEPT_BLOCKS: Final = 24
@@ -35,15 +35,34 @@ COLUMNS: Final = (
     "confidence",
 )
 
+Numbers = NDArray[Any]
+
 
 @compiled
-def sum_over_runs(block: Any, top: int, rows: Any, starts: Any, ends: Any) -> int:
-    """The sum of a block of rows, the first of which is `top`, over the pixels of runs."""
-    total = 0
+def add_over_runs(totals: Any, block: Any, top: int, rows: Any, starts: Any, ends: Any, stops: Any) -> None:
+    """Add to the total of each object, whose runs end before `stops`, its sum of a block of rows from `top` on."""
+    one = 0
     for run in range(len(rows)):
-        for column in range(starts[run], ends[run]):
-            total += block[rows[run] - top, column]
-    return total
+        while run >= stops[one]:
+            one += 1
+        row = rows[run] - top
+        if 0 <= row < len(block):
+            for column in range(starts[run], ends[run]):
+                totals[one] += block[row, column]
+
+
+@compiled
+def moments(rows: Any, starts: Any, ends: Any, stops: Any) -> Any:
+    """[objects, (x, y)]: twice the sums of the coordinates of each object's pixels, of their middles."""
+    found = np.zeros((len(stops), 2), dtype=np.int64)
+    one = 0
+    for run in range(len(rows)):
+        while run >= stops[one]:
+            one += 1
+        length = np.int64(ends[run] - starts[run])
+        found[one, 0] += length * (starts[run] + ends[run])
+        found[one, 1] += length * (2 * rows[run] + 1)
+    return found
 
 
 class MeasuredPlane(NamedTuple):
@@ -60,84 +79,128 @@ class ObjectMeans:
         self._planes = planes
         self._blocks: OrderedDict[tuple[str, int], NDArray[np.uint8]] = OrderedDict()
 
-    def of(self, one: Object) -> dict[str, float]:
-        """The mean of each plane, in its unit."""
-        area = one.area_px
-        return {name: self._sum(name, one.runs) / (area * each.per_one) for name, each in self._planes.items()}
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._planes)
 
-    def _sum(self, name: str, runs: Runs) -> int:
-        rows, starts, ends = runs
+    def of(self, found: Objects) -> NDArray[np.float64]:
+        """[objects, planes]: the mean of each plane over each object, in its unit."""
+        areas = found.areas_px
+        means = [self._sums(name, found) / (areas * each.per_one) for name, each in self._planes.items()]
+        return np.stack(means, axis=1) if means else np.zeros((len(found), 0))
+
+    def _sums(self, name: str, found: Objects) -> NDArray[np.int64]:
+        rows = found.runs[0]
         step = max(1, BLOCK_BYTES // max(self._planes[name].plane.width_px, 1))
-        total = 0
-        for number in range(int(rows[0]) // step, int(rows[-1]) // step + 1):
-            first, last = np.searchsorted(rows, (number * step, (number + 1) * step))
-            part = slice(int(first), int(last))
-            block = self._block(name, number, step)
-            total += int(sum_over_runs(block, number * step, rows[part], starts[part], ends[part]))
-        return total
+        totals = np.zeros(len(found), dtype=np.int64)
+        for number in np.unique(rows // step).tolist():
+            add_over_runs(totals, self._block(name, number, step), number * step, *found.runs, found.stops)
+        return totals
 
     def _block(self, name: str, number: int, step: int) -> NDArray[np.uint8]:
         key = (name, number)
         if key not in self._blocks:
             plane = self._planes[name].plane
             rows = min(step, plane.height_px - number * step)
-            self._blocks[key] = plane.read(number * step, 0, rows, plane.width_px)
+            self._blocks[key] = read_only(plane.read(number * step, 0, rows, plane.width_px))
             while len(self._blocks) > KEPT_BLOCKS * len(self._planes):
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(key)
         return self._blocks[key]
 
 
-class Measures(NamedTuple):
-    """Of one object, in working pixels; means in their units."""
+@dataclass(frozen=True)
+class Measures:
+    """Of several objects: a number each, in pixels of the slide where nothing else is said."""
 
-    area_px: int
-    circularity: float
-    means: dict[str, float]
+    x_px: Numbers
+    y_px: Numbers
+    """The centre of the area, in the coordinates of objects.geojson."""
+    area_px: Numbers
+    diameter_px: Numbers
+    area_um2: Numbers | None
+    diameter_um: Numbers | None
+    circularity: Numbers
+    means: dict[str, Numbers]
 
 
-def diameter(area: float) -> float:
+def measured(found: Objects, lengths_px: Numbers, frame: Frame, means: ObjectMeans | None) -> Measures:
+    """What is measured of objects whose outlines have these lengths, in working pixels."""
+    areas = found.areas_px
+    x, y = (moments(*found.runs, found.stops) / 2 / areas[:, None] * frame.scale_to_level0).T
+    area, um2 = areas * frame.area_level0(1), frame.area_um2(1)
+    area_um2 = None if um2 is None else areas * um2
+    return Measures(
+        x - frame.offset_x,
+        y - frame.offset_y,
+        area,
+        diameter(area),
+        area_um2,
+        None if area_um2 is None else diameter(area_um2),
+        circularity(areas, lengths_px),
+        {} if means is None else dict(zip(means.names, means.of(found).T, strict=True)),
+    )
+
+
+def diameter(area: Numbers) -> Numbers:
     """Of the disc with this area."""
-    return 2 * math.sqrt(area / math.pi)
+    return 2 * np.sqrt(area / math.pi)
 
 
-def geojson_measures(measured: Measures, frame: Frame) -> str:
-    """The flat JSON object that QuPath shows as measurements."""
-    area, area_um2 = frame.area_level0(measured.area_px), frame.area_um2(measured.area_px)
-    values = {"Area px^2": short(area, 2)}
-    if area_um2 is not None:
-        values |= {"Area µm^2": short(area_um2, 2), "Diameter µm": short(diameter(area_um2), 2)}
+def circularity(area: Numbers, length: Numbers) -> Numbers:
+    """4π · area / length²: 1 for a disc, less for anything else; what pixels feign beyond that is cut off."""
+    found: Numbers = np.minimum(1.0, 4 * math.pi * area / length**2)
+    return found
+
+
+def geojson_measures(of: Measures) -> list[bytes]:
+    """The flat JSON objects that QuPath shows as measurements."""
+    columns = {"Area px^2": (of.area_px, 2)}
+    if of.area_um2 is not None and of.diameter_um is not None:
+        columns |= {"Area µm^2": (of.area_um2, 2), "Diameter µm": (of.diameter_um, 2)}
     else:
-        values["Diameter px"] = short(diameter(area), 2)
-    values["Circularity"] = short(measured.circularity, 3)
-    values |= {name: short(value, 3) for name, value in measured.means.items()}
-    return "{" + ",".join(f'"{name}":{value}' for name, value in values.items()) + "}"
+        columns["Diameter px"] = of.diameter_px, 2
+    columns["Circularity"] = of.circularity, 3
+    columns |= {name: (values, 3) for name, values in of.means.items()}
+    words = [f'{"," if number else "{"}"{name}":' for number, name in enumerate(columns)]
+    return rows_of_numbers([*words, "}"], list(columns.values()))
 
 
-class ObjectTable:
-    """objects.csv, written row by row."""
+def table_rows(of: Measures) -> list[bytes]:
+    """The columns of objects.csv after `class`, with the end of the line."""
+    columns = {
+        "x_px": (of.x_px, 1),
+        "y_px": (of.y_px, 1),
+        "area_px": (of.area_px, 2),
+        "area_um2": (of.area_um2, 2),
+        "diameter_px": (of.diameter_px, 2),
+        "diameter_um": (of.diameter_um, 2),
+        "circularity": (of.circularity, 3),
+        "haematoxylin_od": (of.means.get(HAEMATOXYLIN), 3),
+        "confidence": (of.means.get(CONFIDENCE), 3),
+    }
+    words, known = [""], []
+    for values, decimals in columns.values():
+        words[-1] += ","
+        if values is not None:
+            known.append((values, decimals))
+            words.append("")
+    words[-1] += "\n"
+    return rows_of_numbers(words, known)
 
-    def __init__(self, file: IO[str], frame: Frame) -> None:
-        self._frame, self._writer = frame, csv.writer(file, lineterminator="\n")
-        self._writer.writerow(COLUMNS)
 
-    def add(self, identity: str, one: Object, measured: Measures) -> None:
-        """One object.  Its place is the centre of its area, in the coordinates of objects.geojson."""
-        frame, (rows, starts, ends) = self._frame, one.runs.astype(np.float64)
-        lengths = ends - starts
-        x = float((lengths * (starts + ends)).sum()) / 2 / measured.area_px * frame.scale_to_level0 - frame.offset_x
-        y = float((lengths * (rows + 0.5)).sum()) / measured.area_px * frame.scale_to_level0 - frame.offset_y
-        area, area_um2 = frame.area_level0(measured.area_px), frame.area_um2(measured.area_px)
-        in_um = ("", "") if area_um2 is None else (short(area_um2, 2), short(diameter(area_um2), 2))
-        means = [
-            short(measured.means[name], 3) if name in measured.means else "" for name in (HAEMATOXYLIN, CONFIDENCE)
-        ]
-        self._writer.writerow(
-            [
-                identity,
-                frame.class_names[one.code],
-                *(short(x, 1), short(y, 1)),
-                *(short(area, 2), in_um[0], short(diameter(area), 2), in_um[1]),
-                *(short(measured.circularity, 3), *means),
-            ]
-        )
+def rows_of_numbers(words: Sequence[str], columns: Sequence[tuple[Numbers, int]]) -> list[bytes]:
+    """Rows of a word, a number rounded to its decimals and written as `short` does, a word, … and a last word."""
+    from seunet.results.texts import numbers_between, pieces
+
+    encoded = [word.encode() for word in words]
+    values, decimals = np.stack([values for values, _ in columns], axis=1), [places for _, places in columns]
+    word_stops = np.cumsum([len(word) for word in encoded])
+    text, stops, doubtful = numbers_between(
+        np.frombuffer(b"".join(encoded), np.uint8), word_stops, values, np.array(decimals)
+    )
+    rows = pieces(text, stops)
+    for row in np.flatnonzero(doubtful).tolist():
+        numbers = (short(value, places).encode() for value, places in zip(values[row].tolist(), decimals, strict=True))
+        rows[row] = b"".join(part for pair in zip(encoded, numbers, strict=False) for part in pair) + encoded[-1]
+    return rows

@@ -1,4 +1,4 @@
-r"""Runs of one object → the rings of its outline, along the edges of the pixels → the text of GeoJSON coordinates.
+r"""Runs of objects → the rings of their outlines, along the edges of the pixels.
 
 The corner of the pixels (row r, column c) is the point (x = c, y = r); the pixel covers [c, c+1] × [r, r+1].  On the
 line between two rows every start or end of a run that stands in one of the rows only is a corner of the outline.
@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import orjson
 
 from seunet.kernels.compiling.first_call import compiled
 
@@ -136,14 +135,32 @@ def through_middles(points: Any, stops: Any) -> tuple[Any, Any]:
     return found[:placed], ends
 
 
-def coordinates_text(points: Any, stops: Any, scale: float, offset_x: int, offset_y: int) -> str:
-    """[[[x,y],…],…]: each ring closed, points × scale − offset, rounded to thousandths, whole numbers without a point.
+@compiled
+def trace_objects(rows: Any, starts: Any, ends: Any, stops: Any, smooth_px: int) -> tuple[Any, Any, Any, Any, Any]:
+    """`trace_rings` of objects whose runs end before `stops`, one after the other.
 
-    Each axis is rounded by itself and, with a scale of 0.01 or more, no two pixel edges fall together, here or when a
-    reader rounds to hundredths: outlines along pixel edges stay as valid as they were, and neighbours keep their
-    common edge.
+    The points, where rings end, how many rings there are up to each object, and of each object the pixel edges and
+    corners (`edges_and_corners`) and whether its points are those of `through_middles`: where `smooth_px` is not 0 and
+    it has so many pixels for each ring.
     """
-    thousandths = np.rint(points * scale * 1000).astype(np.int64) - 1000 * np.array([offset_x, offset_y])
-    rings = [np.concatenate([ring, ring[:1]]) for ring in np.split(thousandths / 1000, stops[:-1])]
-    text = orjson.dumps(rings, option=orjson.OPT_SERIALIZE_NUMPY).decode("ascii")
-    return text.replace(".0,", ",").replace(".0]", "]")
+    number, corners = len(stops), 4 * len(rows)  # at most; and four of them, at least, make a ring
+    points = np.empty((2 * corners if smooth_px else corners, 2), dtype=np.int32)
+    ring_stops = np.empty(len(rows), dtype=np.int64)
+    object_rings, measured = np.empty(number, dtype=np.int64), np.empty((2, number), dtype=np.int64)
+    smoothed = np.zeros(number, dtype=np.bool_)
+    first, placed, ring = 0, 0, 0
+    for one in range(number):
+        part = slice(first, stops[one])
+        found, found_stops = trace_rings(rows[part], starts[part], ends[part])
+        measured[0, one], measured[1, one] = edges_and_corners(found, found_stops)
+        if smooth_px and (ends[part] - starts[part]).sum() >= smooth_px * len(found_stops):
+            found, found_stops = through_middles(found, found_stops)
+            smoothed[one] = True
+        points[placed : placed + len(found)] = found
+        for stop in found_stops:
+            ring_stops[ring] = placed + stop
+            ring += 1
+        placed += len(found)
+        object_rings[one] = ring
+        first = stops[one]
+    return points[:placed], ring_stops[:ring], object_rings, measured, smoothed

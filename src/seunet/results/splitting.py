@@ -240,3 +240,49 @@ def split_runs(
                 part[placed] = mark
                 placed += 1
     return runs, part, parts
+
+
+@compiled
+def put_part_by_part(found: Any, at: int, runs: Any, part: Any, parts: int) -> None:
+    """Rows (row, start, end, part) from row `at` of `found` on, the parts one after the other."""
+    places = np.zeros(parts + 2, dtype=np.int64)
+    for mark in part:
+        places[mark + 1] += 1
+    places[1] = at
+    for mark in range(1, parts + 1):
+        places[mark + 1] += places[mark]
+    for run in range(len(runs)):
+        place = places[part[run]]
+        places[part[run]] += 1
+        found[place, :3], found[place, 3] = runs[run], part[run]
+
+
+@compiled
+def split_objects(
+    rows: Any, starts: Any, ends: Any, stops: Any, splits: Any, rule: tuple[float, float, int], rim: Any, corner: Any
+) -> Any:
+    """`split_runs` of every object, of which the runs end before `stops`, that `splits`; the others as they are.
+
+    [runs, (row, start, end, part, object)], part by part.  `rule`: neck, slack and smallest core; `rim` has the
+    bounding boxes of all that are split, from `corner` (row, column) on, or is empty for none.
+    """
+    neck, slack_px, min_core_px = rule
+    found, placed, first = np.empty((2 * len(rows), 5), dtype=np.int32), 0, 0
+    for one in range(len(stops)):
+        begin, first = first, stops[one]
+        mine = slice(begin, first)
+        if splits[one]:
+            top, left = rows[begin] - corner[0], starts[mine].min() - corner[1]
+            between = rim[top : rows[first - 1] - corner[0] + 1, left : ends[mine].max() - corner[1]]
+            runs, part, parts = split_runs(rows[mine], starts[mine], ends[mine], neck, slack_px, between, min_core_px)
+        else:
+            runs, part, parts = np.empty((first - begin, 3), dtype=np.int32), np.ones(first - begin, dtype=np.int64), 1
+            runs[:, 0], runs[:, 1], runs[:, 2] = rows[mine], starts[mine], ends[mine]
+        if placed + len(runs) > len(found):
+            more = np.empty((2 * (placed + len(runs)), 5), dtype=np.int32)
+            more[:placed] = found[:placed]
+            found = more
+        put_part_by_part(found, placed, runs, part, parts)
+        found[placed : placed + len(runs), 4] = one
+        placed += len(runs)
+    return found[:placed]

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from seunet.errors import InputError
 from seunet.images.image import Image, RgbArray
 from seunet.images.overview import thumbnail
-from seunet.results.find_objects import Object, Tally, objects
+from seunet.results.find_objects import Object, Tally, gathered, objects
 from seunet.results.frame import Frame
-from seunet.results.geojson import feature
+from seunet.results.geojson import features
 from seunet.results.label_plane import ArrayPlane
 from seunet.results.pictures.overlay import NumberedObjects, outlines_shown, overlay_picture
 from seunet.results.write import write_results
@@ -167,8 +167,8 @@ class Segmentation:
 
     def to_geojson(self) -> dict[str, Any]:
         """A FeatureCollection as QuPath opens it; `json.dump` writes it."""
-        found = self._found(Tally())
-        return {"type": "FeatureCollection", "features": [json.loads(feature(one, self.frame)) for one in found]}
+        groups = (features(group, self.frame)[0] for group in gathered(self._found(Tally())))
+        return {"type": "FeatureCollection", "features": [json.loads(text) for group in groups for text in group]}
 
     def overlay(self, longest_px: int = OVERLAY_PX) -> RgbArray:
         """The image with what was found and a legend, uint8 [height, width, 3]; its image at most so large."""

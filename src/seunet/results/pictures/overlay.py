@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.images.image import RgbArray
-from seunet.results.find_objects import Object, Tally
+from seunet.results.find_objects import Object, Tally, gathered
 from seunet.results.frame import NOT_ANALYSED, Frame
-from seunet.results.label_plane import Labels
-from seunet.results.pictures.legend import GREY, HATCH_PX, PAPER, QUICKLY, Line, Shares, code_shares, with_legend
+from seunet.results.label_plane import Labels, read_only
+from seunet.results.pictures.legend import BAND_PIXELS, GREY, HATCH_PX, PAPER, QUICKLY, Line, with_legend
 from seunet.storage.atomic import write_bytes
 
 MAX_THUMBNAIL_PX: Final = 4096
@@ -37,16 +37,13 @@ class NumberedObjects:
 
     def passing(self, found: Iterable[Object]) -> Iterator[Object]:
         """The same objects, painted."""
-        for number, one in enumerate(found, start=1):
-            self._paint(one, number)
-            yield one
+        from seunet.results.pictures.painting import paint_objects
 
-    def _paint(self, one: Object, number: int) -> None:
-        row, start, end = one.runs
-        top, bottom, left, right = self._rows[row], self._rows[row + 1], self._columns[start], self._columns[end]
-        shown = (top < bottom) & (left < right)
-        for place in np.stack([top, bottom, left, right], axis=1)[shown].tolist():
-            self.numbers[place[0] : place[1], place[2] : place[3]] = number
+        number = 1
+        for group in gathered(found):
+            paint_objects(self.numbers, number, self._rows, self._columns, *group.runs, group.stops)
+            number += len(group)
+            yield from group
 
 
 def _first_pixels(length: int, small: int) -> NDArray[np.int64]:
@@ -88,44 +85,50 @@ def overlay_picture(
     Where the thumbnail is much smaller, a pixel is tinted by the share of it that a class covers.  What was not
     analysed is hatched; `skipped_px` of the plane were left out as glass.
     """
+    from seunet.results.pictures.painting import draw_lines
+
     check_thumbnail(thumbnail)
-    height, width = thumbnail.shape[:2]
-    shares = code_shares(plane, [*range(len(frame.class_names)), NOT_ANALYSED], height, width)
     outlined = outlines_shown(plane, thumbnail)
-    picture = _tinted(thumbnail, shares, frame, TINT if outlined else 2 * TINT)
+    picture, labels, lost = _tinted(thumbnail, plane, frame, TINT if outlined else 2 * TINT)
     if outlined:
-        _outline(picture, shares, frame, None if numbered is None else numbered.numbers)
-    _hatch(picture, shares[-1] >= 0.5)
-    um_per_px = None if frame.mpp is None else frame.mpp * plane.width_px / width
+        drawn = np.array([code in frame.object_codes for code in range(len(frame.class_names) + 1)])
+        numbers = np.zeros((0, 0), dtype=np.int32) if numbered is None else numbered.numbers
+        draw_lines(picture, labels, numbers, drawn, np.array(frame.class_colors, dtype=np.uint8))
+    _hatch(picture, lost)
+    um_per_px = None if frame.mpp is None else frame.mpp * plane.width_px / thumbnail.shape[1]
     return with_legend(picture, legend_lines(frame, tally, skipped_px), um_per_px)
 
 
-def _tinted(thumbnail: RgbArray, shares: Shares, frame: Frame, strength: float) -> RgbArray:
-    picture = thumbnail.astype(np.float32)
-    for code in frame.object_codes:
-        weight = strength * shares[code][..., None]
-        picture += weight * (np.asarray(frame.class_colors[code], dtype=np.float32) - picture)
-    return np.rint(picture).astype(np.uint8)
+def _tinted(
+    thumbnail: RgbArray, plane: Labels, frame: Frame, strength: float
+) -> tuple[RgbArray, NDArray[np.uint8], NDArray[np.bool_]]:
+    """The picture with the classes in their colours, the class of each of its pixels, and which were not analysed."""
+    from seunet.results.pictures.painting import tint
+
+    classes = len(frame.class_names)
+    places = np.full(256, classes, dtype=np.uint8)
+    places[:classes] = np.arange(classes)
+    weights = np.zeros(classes + 1, dtype=np.float32)
+    weights[list(frame.object_codes)] = strength
+    colors = np.array([*frame.class_colors, PAPER], dtype=np.float32)
+    picture = thumbnail.copy()
+    labels, lost = np.empty(picture.shape[:2], np.uint8), np.empty(picture.shape[:2], np.bool_)
+    down, across = _cells(plane.height_px, picture.shape[0]), _cells(plane.width_px, picture.shape[1])
+    step = max(1, BAND_PIXELS * picture.shape[0] // (plane.height_px * plane.width_px))
+    for first in range(0, picture.shape[0], step):
+        part, rows = slice(first, first + step), down[:, first : first + step]
+        top = int(rows[0, 0])
+        strip = read_only(plane.read(top, 0, int(rows[1, -1]) - top, plane.width_px))
+        tint(picture[part], labels[part], lost[part], strip, rows - top, across, places, colors, weights)
+    return picture, labels, lost
 
 
-def _outline(picture: RgbArray, shares: Shares, frame: Frame, numbers: NDArray[np.int32] | None) -> None:
-    """Colour the pixels of a class that have a neighbour of another class, or two objects that touch."""
-    labels = shares.argmax(axis=0)
-    edge = _borders(labels, np.ones(labels.shape, dtype=np.bool_))
-    if numbers is not None:
-        edge |= _borders(numbers, numbers > 0)
-    for code in frame.object_codes:
-        picture[edge & (labels == code)] = frame.class_colors[code]
-
-
-def _borders(values: NDArray[Any], within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where a pixel differs from one of its four neighbours, both of them `within`."""
-    edge = np.zeros(values.shape, dtype=np.bool_)
-    for found, line, inside in ((edge, values, within), (edge.T, values.T, within.T)):
-        differs = (line[1:] != line[:-1]) & inside[1:] & inside[:-1]
-        found[1:] |= differs
-        found[:-1] |= differs
-    return edge
+def _cells(length: int, small: int) -> NDArray[np.int64]:
+    """[(from, to), small]: the pixels of a line that each of `small` stands for; of a short line several for one."""
+    count = min(length, small)
+    edges = np.arange(count + 1) * length // count
+    at = np.arange(small) * count // small
+    return np.stack([edges[at], edges[at + 1]])
 
 
 def _hatch(picture: RgbArray, where: NDArray[np.bool_]) -> None:
