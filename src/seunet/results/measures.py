@@ -18,6 +18,8 @@ from seunet.results.frame import Frame
 from seunet.results.label_plane import Labels, read_only
 
 BLOCK_BYTES: Final = 2 << 20
+BLOCK_ROWS: Final = 256
+"""Of a block, at most: planes are read while their lower rows are still being made."""
 KEPT_BLOCKS: Final = 24
 HAEMATOXYLIN: Final = "Haematoxylin OD mean"
 CONFIDENCE: Final = "Confidence"
@@ -91,7 +93,7 @@ class ObjectMeans:
 
     def _sums(self, name: str, found: Objects) -> NDArray[np.int64]:
         rows = found.runs[0]
-        step = max(1, BLOCK_BYTES // max(self._planes[name].plane.width_px, 1))
+        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(self._planes[name].plane.width_px, 1)))
         totals = np.zeros(len(found), dtype=np.int64)
         for number in np.unique(rows // step).tolist():
             add_over_runs(totals, self._block(name, number, step), number * step, *found.runs, found.stops)

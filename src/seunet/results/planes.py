@@ -16,7 +16,7 @@ from seunet.maths.prediction import Prediction
 from seunet.maths.stain import haematoxylin_density
 from seunet.results import measures
 from seunet.results.frame import NOT_ANALYSED
-from seunet.results.label_plane import Plane
+from seunet.results.label_plane import Labels, Plane
 
 LABELS = "labels.u8"
 HEADS = "heads.u8"
@@ -60,7 +60,7 @@ class PlaneFiles:
             yield planes
 
 
-def measured_planes(planes: Mapping[str, Plane]) -> dict[str, measures.MeasuredPlane]:
+def measured_planes(planes: Mapping[str, Labels]) -> dict[str, measures.MeasuredPlane]:
     """What is averaged over each object."""
     return {
         name: measures.MeasuredPlane(planes[file], units) for name, (file, units) in MEASURED.items() if file in planes

@@ -7,7 +7,7 @@ planes of probabilities, and a ledger of the tiles that are done.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from seunet.results.frame import NOT_ANALYSED
 from seunet.results.planes import LABELS, PROBABILITIES, PlaneFiles, plane_names
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.scale_choice import ReadingPlan
+from seunet.segmentation.tiled.following import RowsDone
 from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_loop import Seconds, TileLoop
 from seunet.segmentation.tiled.tile_pixels import Gap, WorkingRaster
@@ -82,13 +83,15 @@ def label_image(
     progress: Progress = silent,
     identity: Mapping[str, Any] | None = None,
     regions: Regions | None = None,
+    follow: Callable[[PlaneFiles, RowsDone], object] | None = None,
 ) -> Labelled:
     """Label `image` with `network`, whose σ are those of `plan`, into `folder`; resume where an earlier run ended.
 
     Nobody else may write there meanwhile (`storage.output_folder.held`).
 
     `identity` is what else tells this image from another one, e.g. the size and date of its file.  Outside `regions`
-    nothing is looked at and everything is labelled 255.
+    nothing is looked at and everything is labelled 255.  `follow` is called before the first tile: it may have the
+    planes read in another thread, as far as they are written (`tiled.following`).
     """
     settings = settings or LabelSettings()
     began = time.monotonic()
@@ -125,9 +128,13 @@ def label_image(
             tissue = find_tissue(image) if settings.tissue else None
             wanted = _wanted_tiles(every, tissue if regions is None else regions, plan)
             done = {record["tile"] for record in ledger.finished}
+            todo = [tile for tile in wanted if tile.number not in done]
+            rows = RowsDone(raster.size[0], todo)
             rules = settings.background, settings.strict, settings.read_ahead
-            run = TileLoop(raster, network, plan.downsample, tissue, regions, planes, ledger, *rules)
-            run.go([tile for tile in wanted if tile.number not in done], wanted, progress)
+            run = TileLoop(raster, network, plan.downsample, tissue, regions, planes, ledger, rows, *rules)
+            if follow is not None:
+                follow(files, rows)
+            run.go(todo, wanted, progress)
         run.seconds.total = time.monotonic() - began
         return _labelled(files, run, wanted, len(done))
 

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -25,20 +25,26 @@ from seunet.memory import give_back_freed_memory
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress, silent
 from seunet.results.cohort import RUN_NAME, WORK_NAME
+from seunet.results.counts import summary_row
 from seunet.results.frame import Color, Frame
-from seunet.results.write import write_result_folder
+from seunet.results.label_plane import Labels
+from seunet.results.planes import LABELS, RIM, measured_planes
+from seunet.results.write import FoundObjects, write_objects, write_other_files
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.options import Choices, LeastArea, least_area
 from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, read_regions, regions_file
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
+from seunet.segmentation.tiled.following import Follower
 from seunet.segmentation.tiled.tile_predictor import shared_model, shared_predictor_for
 from seunet.storage.atomic import write_text
 from seunet.storage.object_store import shown
 from seunet.storage.output_folder import held
 
 OVERLAY_PX: Final = 2048
+BAND_ROWS: Final = 256
+"""Of labels that are looked through for objects at a time, while the rows below are computed."""
 COLORS: Final = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (60, 84, 136), (243, 155, 127), (145, 209, 194))
 BACKGROUND: Final = "background"
 
@@ -151,29 +157,44 @@ def _analysed(
     decided = {**identity, "choices": choices.deciding_labels()}
     if regions is not None:
         decided["regions"] = regions.sha256
-    found = label_image(image, network, plan, folder / WORK_NAME, settings, progress, decided, regions)
-    give_back_freed_memory()
-    progress(1, 1, "writing the results")
-    written = time.monotonic()
     counts = None if regions is None else RegionCounts(regions, frame)
-    tally, row = write_result_folder(
+
+    def objects_of(planes: Mapping[str, Labels]) -> FoundObjects:
+        return write_objects(
+            folder,
+            planes[LABELS],
+            frame,
+            thumbnail(image, OVERLAY_PX),
+            split=choices.split,
+            min_area_px=least.working_px,
+            smooth=choices.smooth,
+            zipped=choices.zipped,
+            rim=planes.get(RIM),
+            measured=measured_planes(planes),
+            instances=choices.instances,
+            watched=None if counts is None else counts.passing,
+            band_rows=BAND_ROWS,
+        )
+
+    with Follower(objects_of) as follower:
+        work = folder / WORK_NAME
+        found = label_image(image, network, plan, work, settings, progress, decided, regions, follower.follow)
+        give_back_freed_memory()
+        progress(1, 1, "writing the results")
+        labelled = time.monotonic()
+        made = follower.made()
+    write_other_files(
         folder,
         found.planes,
         frame,
-        thumbnail(image, OVERLAY_PX),
-        name=name,
+        made,
         image_name=image.name,
         pixels_by_head=found.pixels_by_head,
         sigmas_px=network.sigmas_px,
         skipped_px=found.skipped_px,
-        split=choices.split,
-        min_area_px=least.working_px,
-        smooth=choices.smooth,
-        zipped=choices.zipped,
-        instances=choices.instances,
-        watched=None if counts is None else counts.passing,
     )
     if counts is not None:
         counts.write(folder / REGIONS_NAME)
-    seconds = {**asdict(found.seconds), "results": time.monotonic() - written}
-    return document_of(identity, found, tally, frame, model, network, least, row, seconds), found
+    row = summary_row(name, made.tally, frame, found.skipped_px)
+    seconds = {**asdict(found.seconds), "results": time.monotonic() - labelled}
+    return document_of(identity, found, made.tally, frame, model, network, least, row, seconds), found

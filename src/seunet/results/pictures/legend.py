@@ -74,9 +74,10 @@ def _codes_in(strip: NDArray[np.uint8]) -> NDArray[np.intp]:
 def with_legend(picture: RgbArray, lines: Sequence[Line], um_per_px: float | None) -> RgbArray:
     """`picture` [height, width, 3] on paper, with its legend below."""
     height, width = picture.shape[:2]
-    beside = np.full((height, max(0, LEGEND_PX - width), 3), PAPER, dtype=np.uint8)
-    wide = np.concatenate([picture, beside], axis=1)
-    return np.concatenate([wide, legend(wide.shape[1], lines, um_per_px)])
+    below = legend(max(LEGEND_PX, width), lines, um_per_px)
+    page = np.full((height + len(below), below.shape[1], 3), PAPER, dtype=np.uint8)
+    page[:height, :width], page[height:] = picture, below
+    return page
 
 
 def legend(width: int, lines: Sequence[Line], um_per_px: float | None) -> RgbArray:

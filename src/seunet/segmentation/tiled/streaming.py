@@ -106,12 +106,12 @@ def predict_block(
     size: tuple[int, int],
     core: tuple[Span, Span],
     out: Tensor,
-    advance: Callable[[float], None] | None = None,
+    advance: Callable[[int], None] | None = None,
 ) -> None:
     """The probabilities of `model`, whose filters have these radii, into `out` [γ, classes, rows, columns].
 
     They are those of the rows and columns `core` of an image of `size` (height, width); `pixels` [3, …] hold the part
-    `held` of the image, as much as is seen.  `advance` is told how much of it is done, from 0 to 1.
+    `held` of the image, as much as is seen.  `advance` is told how many rows are done.
     """
     rows, columns = core
     features = Block(model, radii, pixels, held, size).features(columns)
@@ -123,4 +123,4 @@ def predict_block(
         out[..., piece.within(rows), :] = softmax_in_order(model.head.tile_invariant(seen), dim=2)[0]
         features.forget(piece.stop)
         if advance is not None:
-            advance((piece.stop - rows.start) / rows.length)
+            advance(piece.stop - rows.start)

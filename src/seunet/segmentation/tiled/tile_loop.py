@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import RegionError
+from seunet.images.image import RgbArray
 from seunet.images.overview import Tissue
 from seunet.maths.prediction import Prediction
 from seunet.progress import Progress
 from seunet.results.label_plane import Plane
 from seunet.results.planes import tile_blocks
 from seunet.segmentation.regions import Regions
+from seunet.segmentation.tiled.following import RowsDone
+from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_pixels import Gap, WorkingRaster, gaps_within
 from seunet.segmentation.tiled.tile_predictor import Advance, HeadwiseNetwork, TileInput
 from seunet.segmentation.tiled.tiling import Tile
@@ -38,12 +41,12 @@ class Seconds:
     total: float = 0.0
 
 
-class _Finished(NamedTuple):
-    """What is written of a tile."""
+class _Masks(NamedTuple):
+    """Which pixels of a tile are analysed, which could not be read, and which lie in a region."""
 
-    tile: Tile
-    blocks: dict[str, NDArray[np.uint8]]
-    record: dict[str, Any]
+    analysed: NDArray[np.bool_]
+    unread: NDArray[np.bool_]
+    inside: NDArray[np.bool_]
 
 
 @dataclass
@@ -57,6 +60,7 @@ class TileLoop:
     regions: Regions | None
     planes: dict[str, Plane]
     ledger: Ledger
+    done: RowsDone
     background: int = 0
     strict: bool = False
     read_ahead: int = 1
@@ -76,13 +80,14 @@ class TileLoop:
                     given = reads.popleft().result()
                     reads.extend(reader.submit(self._read, tile) for tile in islice(left, 1))
                     tile = given.tile
-                    work = self._predicted(given, _within(progress, done, tile.pixels, total))
+                    before, written = (
+                        written,
+                        self._predicted(given, _within(progress, done, tile.pixels, total), writer),
+                    )
                     # Let go of what is large before the next tile is taken.
                     del given
-                    if written is not None:
-                        written.result()
-                    written = writer.submit(self._write, work)
-                    del work
+                    if before is not None:
+                        before.result()
                     done += tile.pixels
                 if written is not None:
                     written.result()
@@ -97,22 +102,22 @@ class TileLoop:
         self.seconds.reading += time.monotonic() - began
         return given
 
-    def _predicted(self, given: TileInput, advance: Advance | None) -> _Finished:
+    def _predicted(self, given: TileInput, advance: Advance | None, writer: Executor) -> Future[None]:
+        """Compute a tile; its rows are written while others are computed, and its record when all are."""
         began = time.monotonic()
-        prediction = self.network.predict_tile(given, self.raster.size, advance)
-        work = self._finished(given, prediction)
-        self.seconds.network += time.monotonic() - began
-        return work
-
-    def _finished(self, given: TileInput, prediction: Prediction) -> _Finished:
         tile, mine = given.tile, gaps_within(given.part.gaps, given.tile.rows, given.tile.columns)
-        unread = _unread(tile, mine)
-        analysed = _analysed(tile, unread, self.tissue, self.downsample)
-        inside = self._inside(tile)
-        record = _record(tile, prediction, analysed & inside, unread & inside, mine, self.network)
+        unread, inside = _unread(tile, mine), self._inside(tile)
+        masks = _Masks(_analysed(tile, unread, self.tissue, self.downsample) & inside, unread, inside)
         pixels = given.part.pixels[tile.rows.within(given.held[0]), tile.columns.within(given.held[1])]
-        blocks = tile_blocks(prediction, pixels, self.planes, analysed & inside, unread | ~inside, self.background)
-        return _Finished(tile, blocks, {**record, "inside": int(inside.sum())})
+        written: list[Future[None]] = []
+
+        def ready(said: Prediction, rows: Span) -> None:
+            written.append(writer.submit(self._write, tile, rows, said, pixels, masks))
+
+        prediction = self.network.predict_tile(given, self.raster.size, advance, ready)
+        record = _record(tile, prediction, masks.analysed, unread & inside, mine, self.network)
+        self.seconds.network += time.monotonic() - began
+        return writer.submit(self._seal, tile, {**record, "inside": int(inside.sum())}, written)
 
     def _inside(self, tile: Tile) -> NDArray[np.bool_]:
         """Which pixels of a tile lie in a region; all where there are none."""
@@ -120,12 +125,27 @@ class TileLoop:
             return np.ones((tile.rows.length, tile.columns.length), dtype=np.bool_)
         return self.regions.mask(tile.rows, tile.columns, self.downsample)
 
-    def _write(self, work: _Finished) -> None:
+    def _write(self, tile: Tile, rows: Span, said: Prediction, pixels: RgbArray, masks: _Masks) -> None:
+        """Some rows of a tile, into the planes."""
         began = time.monotonic()
-        for name, block in work.blocks.items():
-            self.planes[name].write(work.tile.rows.start, work.tile.columns.start, block)
-            self.planes[name].sync()
-        self.ledger.add(work.record)
+        part = slice(*rows)
+        outside = masks.unread[part] | ~masks.inside[part]
+        blocks = tile_blocks(
+            said.rows(*rows), pixels[part], self.planes, masks.analysed[part], outside, self.background
+        )
+        for name, block in blocks.items():
+            self.planes[name].write(tile.rows.start + rows.start, tile.columns.start, block)
+        self.done.note(tile, tile.rows.start + rows.stop)
+        self.seconds.writing += time.monotonic() - began
+
+    def _seal(self, tile: Tile, record: dict[str, Any], written: list[Future[None]]) -> None:
+        """Note a tile in the ledger when all of it is on the disk."""
+        for rows in written:
+            rows.result()
+        began = time.monotonic()
+        for plane in self.planes.values():
+            plane.sync()
+        self.ledger.add(record)
         self.seconds.writing += time.monotonic() - began
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
 from seunet.layers.hooks import hooked
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion
-from seunet.maths.prediction import Prediction, together
+from seunet.maths.prediction import Prediction, Together
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import TrainedModel, load_shared, weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
@@ -28,6 +28,8 @@ from seunet.segmentation.tiled.tile_pixels import Area, RasterPart, WorkingRaste
 from seunet.segmentation.tiled.tiling import Tile, checked_tile_px, default_tile, limited, tiles
 
 Advance = Callable[[float], None]
+Ready = Callable[[Prediction, Span], None]
+"""Told which rows, from the first of a tile on, are said for good."""
 
 MAX_LABELS: Final = 255
 
@@ -147,9 +149,12 @@ class HeadwiseNetwork:
         held = self.seen((tile.rows, tile.columns), raster.size)
         return TileInput(tile, held, raster.read(*held))
 
-    def predict_tile(self, given: TileInput, size: tuple[int, int], advance: Advance | None = None) -> Prediction:
+    def predict_tile(
+        self, given: TileInput, size: tuple[int, int], advance: Advance | None = None, ready: Ready | None = None
+    ) -> Prediction:
         """The prediction for a tile of a raster of `size` (height, width)."""
-        return self.predict(given.part.pixels, given.held, (given.tile.rows, given.tile.columns), size, advance)
+        core = given.tile.rows, given.tile.columns
+        return self.predict(given.part.pixels, given.held, core, size, advance, ready)
 
     def seen(self, core: Area, size: tuple[int, int]) -> Area:
         """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
@@ -166,40 +171,58 @@ class HeadwiseNetwork:
         return spans[0], spans[1]
 
     def predict(
-        self, pixels: RgbArray, held: Area, core: Area, size: tuple[int, int], advance: Advance | None = None
+        self,
+        pixels: RgbArray,
+        held: Area,
+        core: Area,
+        size: tuple[int, int],
+        advance: Advance | None = None,
+        ready: Ready | None = None,
     ) -> Prediction:
         """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`.
 
-        `advance` is told how much of it is done, from 0 to 1.
+        `advance` is told how much of it is done, from 0 to 1; `ready` which rows are.
         """
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
         rows, columns = core
         with torch.inference_mode():
             found = torch.from_numpy(own_pages((self.heads, self._outputs, rows.length, columns.length), np.float32))
+            whole = Together(found, self.fusion, self.rim, self._rim_odds)
             done = 0
+
+            def step(last: bool, before: float, rows_done: int) -> None:
+                """Rows of a head are done: those of the last head are all that there is to wait for."""
+                if last:
+                    first, stop = whole.fuse_to(rows_done)
+                    if ready is not None and first < stop:
+                        ready(whole.said, Span(first, stop))
+                if advance is not None:
+                    advance((before + rows_done / rows.length) / len(self._parts))
+
             for number, part in enumerate(self._parts):
                 seen = self._seen(number, core, size)
                 mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
                 out = found[done : done + part.heads]
-                step = None if advance is None else _share(advance, number, len(self._parts))
+                told = partial(step, number == len(self._parts) - 1, number)
                 inner = tuple(
                     Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
                 )
                 if not self._streams:
                     logits = self._runs[number](mine[None].float() / 255)[0]
                     out.copy_(logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1))
+                    told(rows.length)
                 elif self.overlap_px is None:
-                    predict_block(part, self._radii[number], mine, seen, size, core, out, step)
+                    predict_block(part, self._radii[number], mine, seen, size, core, out, told)
                 else:
                     # What was cut off counts as the world's end.
-                    whole = tuple(Span(0, cut.length) for cut in seen)
+                    all_seen = tuple(Span(0, cut.length) for cut in seen)
                     part_size = seen[0].length, seen[1].length
                     radii = self._radii[number]
-                    predict_block(part, radii, mine, whole, part_size, inner, out, step)  # type: ignore[arg-type]
+                    predict_block(part, radii, mine, all_seen, part_size, inner, out, told)  # type: ignore[arg-type]
                 done += part.heads
                 if rows.length * columns.length > LARGE_PX:
                     give_back_freed_memory()
-            return together(found, self.fusion, self.rim, self._rim_odds)
+            return whole.said
 
 
 def predictor_for(
@@ -238,11 +261,6 @@ def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[fl
         return None
     sigmas = model.sigmas().detach() if heads is None else model.sigmas().detach()[:, heads]
     return tuple((float(one.min()), float(one.max())) for one in sigmas.unbind(1))
-
-
-def _share(advance: Advance, number: int, parts: int) -> Advance:
-    """What part `number` of so many equal ones calls."""
-    return lambda done: advance((number + done) / parts)
 
 
 def _union(areas: list[Area]) -> Area:
