@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba import intp
 
+from seunet.kernels.filter_groups import filter_group
 from seunet.kernels.simd import (
-    add,
     fused_multiply_add,
     lane_count,
     lane_sum,
@@ -20,7 +19,6 @@ from seunet.kernels.simd import (
     offset,
     splat,
     store,
-    subtract,
 )
 
 jit = numba.njit(nogil=True, error_model="numpy")
@@ -36,89 +34,47 @@ def vector_of(pointer: Any, value: float) -> Any:
     return splat(type(pointer[0])(value))
 
 
-@jit
-def even(
-    radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
-) -> None:
-    """target[to + c] = taps[0]·f(c) + Σ_{t ≥ 1} taps[t]·(f(c − t) + f(c + t)),  f(c ± t) = source[at + c ± t·step]."""
-    for c in range(0, count, lane_count(source)):
-        total = multiply(splat(taps[0]), load(source, at + c))
-        for t in range(1, radius + 1):
-            both = add(load(source, at + c - t * step), load(source, at + c + t * step))
-            total = fused_multiply_add(splat(taps[t]), both, total)
-        store(target, to + c, total)
+_ONE = [filter_group(orders, 1) for orders in (1, 2, 3)]
+_FOUR = [filter_group(orders, 4) for orders in (1, 2, 3)]
 
 
-@jit
-def pair(
-    radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
-) -> None:
-    """The even filter `taps` into target[to + c] and the odd filter `taps[odd:]`, Σ_{t ≥ 1} taps[odd + t]·(f(c − t) −
-    f(c + t)), into target[to + apart + c]: one reading of the source for both."""
-    for c in range(0, count, lane_count(source)):
-        centre = load(source, at + c)
-        symmetric = multiply(splat(taps[0]), centre)
-        antisymmetric = subtract(centre, centre)
-        for t in range(1, radius + 1):
-            before = load(source, at + c - t * step)
-            after = load(source, at + c + t * step)
-            symmetric = fused_multiply_add(splat(taps[t]), add(before, after), symmetric)
-            antisymmetric = fused_multiply_add(splat(taps[odd + t]), subtract(before, after), antisymmetric)
-        store(target, to + c, symmetric)
-        store(target, to + apart + c, antisymmetric)
-
-
-def _by_radius(filtered: Any) -> Any:  # noqa: C901 (the radii that the paper's σ give)
-    """`filtered(radius, …)` with a body of its own for each radius up to 9.
-
-    It is small, so LLVM puts it in the place of each call, and where the radius is a constant it unrolls the taps and
-    keeps the sums in registers.
-    """
+def _filter_together(one: Any, four: Any) -> Any:
+    """As many derivatives of a run of whole vectors as `one` and `four` compute: four vectors at a time."""
 
     @jit
-    def choose(
-        radius: int, source: Any, at: int, step: int, taps: Any, odd: int, target: Any, to: int, apart: int, count: int
+    def filter_run(
+        bank: Any, n: int, source: Any, at: int, step: int, target: Any, to: int, apart: int, count: int
     ) -> None:
-        if radius == 1:
-            filtered(intp(1), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 2:
-            filtered(intp(2), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 3:
-            filtered(intp(3), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 4:
-            filtered(intp(4), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 5:
-            filtered(intp(5), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 6:
-            filtered(intp(6), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 7:
-            filtered(intp(7), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 8:
-            filtered(intp(8), source, at, step, taps, odd, target, to, apart, count)
-        elif radius == 9:
-            filtered(intp(9), source, at, step, taps, odd, target, to, apart, count)
-        else:
-            filtered(radius, source, at, step, taps, odd, target, to, apart, count)
+        lanes, taps = lane_count(source), offset(bank.taps, n * bank.tap_stride)
+        c = 0
+        while c + 4 * lanes <= count:
+            four(bank.radius, source, at + c, step, taps, bank.tap_stride, target, to + n * apart + c, apart)
+            c += 4 * lanes
+        while c < count:
+            one(bank.radius, source, at + c, step, taps, bank.tap_stride, target, to + n * apart + c, apart)
+            c += lanes
 
-    return choose
+    return filter_run
 
 
-filter_even = _by_radius(even)
-filter_pair = _by_radius(pair)
+_filter_1, _filter_2, _filter_3 = (_filter_together(one, four) for one, four in zip(_ONE, _FOUR, strict=True))
 
 
 @inlined
 def filter_orders(
     bank: Any, orders: int, source: Any, at: int, step: int, target: Any, to: int, apart: int, count: int
 ) -> None:
-    """Derivatives 0 … orders − 1 of one row by the filters of `bank`: order n into target[to + n·apart + c]."""
-    for n in range(0, orders - 1, 2):
-        taps = offset(bank.taps, n * bank.tap_stride)
-        filter_pair(bank.radius, source, at, step, taps, bank.tap_stride, target, to + n * apart, apart, count)
-    if orders % 2 == 1:
-        n = orders - 1
-        taps = offset(bank.taps, n * bank.tap_stride)
-        filter_even(bank.radius, source, at, step, taps, bank.tap_stride, target, to + n * apart, apart, count)
+    """Derivatives 0 … orders − 1 of `count` floats by the filters of `bank`: order n into target[to + n·apart + c]."""
+    n = 0
+    while orders - n > 3:
+        _filter_2(bank, n, source, at, step, target, to, apart, count)
+        n += 2
+    if orders - n == 1:
+        _filter_1(bank, n, source, at, step, target, to, apart, count)
+    elif orders - n == 2:
+        _filter_2(bank, n, source, at, step, target, to, apart, count)
+    else:
+        _filter_3(bank, n, source, at, step, target, to, apart, count)
 
 
 @jit

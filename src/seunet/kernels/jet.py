@@ -45,6 +45,11 @@ class Filters:
         return (self.order + 1) * (self.order + 2) // 2
 
 
+def _rows_room(wide: int, reach: int, lanes: int) -> int:
+    """Floats for the rows that are filtered horizontally, with margins."""
+    return tasks.ROWS_AT_ONCE * (wide + 2 * round_up(reach, lanes))
+
+
 def _strip_rows(height: int, row_floats: int, dtype: torch.dtype) -> int:
     """As many rows as the cache holds, at least 8; the whole image where it fits."""
     return min(height, max(8, _CACHE_BYTES // (row_floats * dtype.itemsize)))
@@ -113,7 +118,7 @@ def convolve(
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
     strip_rows = strip + 2 * reach
     floats = (
-        (round_up(wide + 2 * reach, lanes) + lanes)
+        _rows_room(wide, reach, lanes)
         + orders * strip_rows * wide * (1 if strip >= tallest else channels)
         + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
     )
@@ -171,7 +176,7 @@ def gradients(
     strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
     rows = strip + 2 * reach
     floats = (
-        max(round_up(wide + 2 * reach, lanes) + lanes, 2 * orders * wide)
+        max(_rows_room(wide, reach, lanes), 2 * orders * wide)
         + kept * rows * wide
         + (jet_rows + 2 * image_rows) * (strip * wide + 2 * lanes)
     )

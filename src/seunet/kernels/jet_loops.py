@@ -48,6 +48,7 @@ from seunet.kernels.jobs import (
     JOB_TAPS,
     JOB_TASKS,
     JOB_WIDTH,
+    ROWS_AT_ONCE,
 )
 from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.strip_loops import (
@@ -93,7 +94,7 @@ def forward_task(
     # An odd number of cache lines between the rows of a matrix keeps them out of each other's cache sets.
     apart = strip * wide + lanes
     row = scratch
-    buffer = offset(row, row_room(wide, radius, lanes))
+    buffer = offset(row, ROWS_AT_ONCE * row_room(wide, radius, lanes))
     jets = offset(buffer, orders * rows * wide * (1 if single else channels))
     mixed = offset(jets, basis * channels * apart)
     input_scale = scale if job[JOB_INPUT_SCALES] > 1 else 0
@@ -104,13 +105,14 @@ def forward_task(
         columns = min(job[JOB_BLOCK], width - left)
         block = Block(height, width, left, columns, round_up(columns, lanes), rows)
         between = 0 if single else orders * rows * block.stride
-        fill(row, 0, row_room(block.stride, radius, lanes))
+        fill(row, 0, ROWS_AT_ONCE * row_room(block.stride, radius, lanes))
         for top in range(begin, end, strip):
             count = min(strip, end - top)
             for channel in range(channels):
                 here = offset(buffer, channel * between)
                 plane = (input_planes + channel) * height * width
-                next_rows(image, plane, block, top, count, top == begin, bank, row, here)
+                ahead = height * width if channel < channels - 1 else count * width - channel * height * width
+                next_rows(image, plane, ahead, block, top, count, top == begin, bank, row, here)
                 filter_rows_vertically(here, block, count, bank, offset(jets, channel * apart), channels * apart)
             mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, count * block.stride, mixed, apart)
             for output in range(outputs):
@@ -162,7 +164,7 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
     single = strip >= end - begin and not wants_sigma
     kept = orders * rows * wide * (1 if single else outputs)
     row = scratch
-    buffer = offset(row, max(row_room(wide, radius, lanes), 2 * orders * wide))
+    buffer = offset(row, max(ROWS_AT_ONCE * row_room(wide, radius, lanes), 2 * orders * wide))
     slope_buffer = offset(buffer, kept)
     jets = offset(slope_buffer, kept if wants_sigma else 0)
     pixels = offset(jets, jet_rows * apart)
@@ -181,14 +183,15 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
         for top in range(begin, end, strip):
             count = min(strip, end - top)
             pixel_count = count * block.stride
-            fill(row, 0, row_room(block.stride, radius, lanes))
+            fill(row, 0, ROWS_AT_ONCE * row_room(block.stride, radius, lanes))
             for output in range(outputs):
                 plane, here = (gradient_planes + output) * height * width, offset(buffer, output * between)
-                next_rows(gradient, plane, block, top, count, top == begin, bank, row, here)
+                ahead = height * width if output < outputs - 1 else count * width - output * height * width
+                next_rows(gradient, plane, ahead, block, top, count, top == begin, bank, row, here)
                 filter_rows_vertically(here, block, count, bank, offset(jets, output * apart), outputs * apart)
                 if wants_sigma:
                     here = offset(slope_buffer, output * between)
-                    next_rows(gradient, plane, block, top, count, top == begin, slope_bank, row, here)
+                    next_rows(gradient, plane, 0, block, top, count, top == begin, slope_bank, row, here)
             if wants_image:
                 mix(matrix, image_rows, basis * outputs, jets, apart, pixel_count, mixed, apart)
                 for channel in range(channels):

@@ -12,6 +12,9 @@ import numpy as np
 
 VECTOR_BYTES: Final = 64
 
+ROWS_AT_ONCE: Final = 4
+"""Rows that are filtered horizontally together.  In a narrow map a row is too short to fill the processor."""
+
 (
     JOB_NEXT_TASK,
     JOB_NEXT_WORKER,

@@ -36,10 +36,11 @@ class Vector(types.Type):
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, vector: Vector) -> None:
-        super().__init__(manager, vector, _llvm_type(vector))
+        super().__init__(manager, vector, llvm_type(vector))
 
 
-def _llvm_type(vector: Vector) -> ir.VectorType:
+def llvm_type(vector: Vector) -> ir.VectorType:
+    """What LLVM calls it."""
     return ir.VectorType(ir.FloatType() if vector.dtype == types.float32 else ir.DoubleType(), vector.lanes)
 
 
@@ -71,10 +72,11 @@ lanewise = emitted(lambda first, *others: first(first, *others))
 
 
 def _at(builder: Any, pointer: Any, index: Any, vector: Vector) -> Any:
-    return builder.bitcast(builder.gep(pointer, [index]), _llvm_type(vector).as_pointer())
+    return builder.bitcast(builder.gep(pointer, [index]), llvm_type(vector).as_pointer())
 
 
-def _broadcast(builder: Any, scalar: Any, vector_type: ir.VectorType) -> Any:
+def broadcast(builder: Any, scalar: Any, vector_type: ir.VectorType) -> Any:
+    """A vector whose lanes all hold `scalar`."""
     undefined = ir.Constant(vector_type, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(_LANE, 0))
     return _shuffled(builder, first, undefined, [0] * vector_type.count)
@@ -86,10 +88,18 @@ def _shuffled(builder: Any, first: Any, second: Any, order: Iterable[int]) -> An
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_LANE, len(places)), places))
 
 
+def multiply_add(builder: Any, left: Any, right: Any, addend: Any) -> Any:
+    """left · right + addend, rounded once."""
+    kind = left.type
+    name = f"llvm.fma.v{kind.count}{'f64' if kind.element == ir.DoubleType() else 'f32'}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    return builder.call(function, [left, right, addend])
+
+
 @emitted(lambda address, dtype: types.CPointer(dtype.dtype)(types.intp, dtype))
 def float_pointer(builder: Any, signature: Any, address: Any, _dtype: Any) -> Any:
     """`float_pointer(address, float32)`: the integer `address` as a pointer to floats."""
-    return builder.inttoptr(address, _llvm_type(Vector(signature.return_type.dtype)).element.as_pointer())
+    return builder.inttoptr(address, llvm_type(Vector(signature.return_type.dtype)).element.as_pointer())
 
 
 @emitted(lambda counter, amount: types.intp(types.CPointer(types.intp), types.intp))
@@ -124,7 +134,7 @@ def store_first(builder: Any, signature: Any, pointer: Any, index: Any, value: A
     """Write only the first `count` lanes of `value` to `pointer[index]` and on."""
     vector = signature.args[2]
     lanes = ir.Constant(ir.VectorType(_LANE, vector.lanes), list(range(vector.lanes)))
-    mask = builder.icmp_signed("<", lanes, _broadcast(builder, builder.trunc(count, _LANE), lanes.type))
+    mask = builder.icmp_signed("<", lanes, broadcast(builder, builder.trunc(count, _LANE), lanes.type))
     where = _at(builder, pointer, index, vector)
     kind = ir.FunctionType(ir.VoidType(), [value.type, where.type, _LANE, mask.type])
     name = f"llvm.masked.store.v{vector.lanes}f{vector.dtype.bitwidth}.p0"
@@ -132,10 +142,19 @@ def store_first(builder: Any, signature: Any, pointer: Any, index: Any, value: A
     builder.call(masked_store, [value, where, ir.Constant(_LANE, vector.dtype.bitwidth // 8), mask])
 
 
+@emitted(lambda pointer, index: types.void(pointer, types.intp))
+def fetch_ahead(builder: Any, _signature: Any, pointer: Any, index: Any) -> None:
+    """Ask for the cache line of `pointer[index]` and go on; whatever the address, nothing happens but this."""
+    place = builder.bitcast(builder.gep(pointer, [index]), ir.IntType(8).as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [place.type, _LANE, _LANE, _LANE])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [place, _LANE(0), _LANE(2), _LANE(1)])
+
+
 @emitted(lambda scalar: Vector(scalar)(scalar))
 def splat(builder: Any, signature: Any, scalar: Any) -> Any:
     """A vector whose lanes all hold `scalar`."""
-    return _broadcast(builder, scalar, _llvm_type(signature.return_type))
+    return broadcast(builder, scalar, llvm_type(signature.return_type))
 
 
 @emitted(lambda pointer: types.intp(pointer))
@@ -175,12 +194,9 @@ def multiply(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
 
 
 @lanewise
-def fused_multiply_add(builder: Any, signature: Any, left: Any, right: Any, addend: Any) -> Any:
+def fused_multiply_add(builder: Any, _signature: Any, left: Any, right: Any, addend: Any) -> Any:
     """left · right + addend, lane by lane, rounded once."""
-    vector = signature.args[0]
-    name = f"llvm.fma.v{vector.lanes}f{vector.dtype.bitwidth}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(left.type, [left.type] * 3), name)
-    return builder.call(function, [left, right, addend])
+    return multiply_add(builder, left, right, addend)
 
 
 @lanewise

@@ -15,6 +15,7 @@ from seunet.kernels import jobs
 from seunet.kernels.filter_loops import filter_orders, inlined, jit
 from seunet.kernels.simd import (
     add,
+    fetch_ahead,
     fused_multiply_add,
     lane_count,
     lane_sum,
@@ -37,11 +38,13 @@ between the rows of a buffer, and how many rows a sliding buffer has."""
 
 round_up = jit(jobs.round_up)
 
+ROWS_AT_ONCE = jobs.ROWS_AT_ONCE
+
 
 @inlined
 def row_room(wide: int, radius: int, lanes: int) -> int:
-    """Floats of a row with `radius` more on both sides, in whole vectors, so that the next buffer is aligned."""
-    return round_up(wide + 2 * radius, lanes) + lanes
+    """Floats of a row with `radius` more on both sides, all in whole vectors."""
+    return wide + 2 * round_up(radius, lanes)
 
 
 @jit
@@ -50,6 +53,18 @@ def copy_row(source: Any, at: int, target: Any, to: int, count: int) -> None:
     lanes = lane_count(source)
     whole = count // lanes * lanes
     for c in range(0, whole, lanes):
+        store(target, to + c, load(source, at + c))
+    for c in range(whole, count):
+        target[to + c] = source[at + c]
+
+
+@jit
+def copy_row_ahead(source: Any, at: int, target: Any, to: int, count: int, ahead: int) -> None:
+    """`copy_row`, with what lies `ahead` of it on its way to the cache."""
+    lanes = lane_count(source)
+    whole = count // lanes * lanes
+    for c in range(0, whole, lanes):
+        fetch_ahead(source, at + ahead + c)
         store(target, to + c, load(source, at + c))
     for c in range(whole, count):
         target[to + c] = source[at + c]
@@ -72,35 +87,55 @@ def slide(buffer: Any, orders: int, block: Block, keep: int) -> None:
 
 @inlined
 def filter_rows_horizontally(
-    image: Any, plane: int, block: Block, first: int, last: int, bank: Bank, row: Any, buffer: Any, to: int
+    image: Any, plane: int, ahead: int, block: Block, first: int, last: int, bank: Bank, row: Any, buffer: Any, to: int
 ) -> None:
     """Image rows first … last − 1 of the block into rows `to` … of `buffer`; zeros outside the image.
+
+    What comes next lies `ahead` floats further on and is fetched meanwhile.
 
     `row` holds one image row with `radius` pixels more on both sides, zero where the image ends.
     """
     begin = max(block.left - bank.radius, 0)
     end = min(block.left + block.columns + bank.radius, block.width)
-    for y in range(first, last):
+    lanes = lane_count(image)
+    room, margin, apart = (
+        row_room(block.stride, bank.radius, lanes),
+        round_up(bank.radius, lanes),
+        block.rows * block.stride,
+    )
+    for y in range(first, last, ROWS_AT_ONCE):
+        several = min(ROWS_AT_ONCE, last - y)
+        for r in range(several):
+            at = r * room + margin + begin - block.left
+            if 0 <= y + r < block.height:
+                copy_row_ahead(image, plane + (y + r) * block.width + begin, row, at, end - begin, ahead)
+            else:
+                fill(row, at, end - begin)
         target = (to + y - first) * block.stride
-        if 0 <= y < block.height:
-            copy_row(image, plane + y * block.width + begin, row, begin - block.left + bank.radius, end - begin)
-            apart = block.rows * block.stride
-            filter_orders(bank, bank.orders, row, bank.radius, intp(1), buffer, target, apart, block.stride)
-        else:
-            for n in range(bank.orders):
-                fill(buffer, n * block.rows * block.stride + target, block.stride)
+        for r in range(several):
+            at, to_row = r * room + margin, target + r * block.stride
+            filter_orders(bank, bank.orders, row, at, intp(1), buffer, to_row, apart, block.stride)
 
 
 @inlined
 def next_rows(
-    image: Any, plane: int, block: Block, top: int, count: int, is_first: bool, bank: Bank, row: Any, buffer: Any
+    image: Any,
+    plane: int,
+    ahead: int,
+    block: Block,
+    top: int,
+    count: int,
+    is_first: bool,
+    bank: Bank,
+    row: Any,
+    buffer: Any,
 ) -> None:
     """Bring a sliding buffer to the strip of `count` rows from `top`: its halo is kept from the strip before."""
     kept = 0 if is_first else 2 * bank.radius
     if not is_first:
         slide(buffer, bank.orders, block, kept)
     first, last = top - bank.radius + kept, top + count + bank.radius
-    filter_rows_horizontally(image, plane, block, first, last, bank, row, buffer, kept)
+    filter_rows_horizontally(image, plane, ahead, block, first, last, bank, row, buffer, kept)
 
 
 @inlined
@@ -111,10 +146,9 @@ def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, je
     """
     k = 0
     for i in range(bank.orders):
-        for y in range(count):
-            at = (i * block.rows + y + bank.radius) * block.stride
-            to = k * apart + y * block.stride
-            filter_orders(bank, bank.orders - i, buffer, at, block.stride, jets, to, apart, block.stride)
+        at = (i * block.rows + bank.radius) * block.stride
+        # The rows of a strip lie one after the other: filtered as one.
+        filter_orders(bank, bank.orders - i, buffer, at, block.stride, jets, k * apart, apart, count * block.stride)
         k += bank.orders - i
 
 

@@ -26,6 +26,7 @@ COMPILED_FILES: Final = (
     "compiling/workers.py",
     "jobs.py",
     "simd.py",
+    "filter_groups.py",
     "filter_loops.py",
     "strip_loops.py",
     "jet_loops.py",
