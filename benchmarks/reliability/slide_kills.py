@@ -88,6 +88,7 @@ def killed_at(seconds: float, process: subprocess.Popen[str]) -> bool:
 
 
 def rows(scratch: Path, divisor: int) -> dict[str, Any]:
+    whole_run(scratch / "compiled")
     first, end = whole_run(scratch / "whole")
     expected, draw = contents(scratch / "whole"), random.Random(2026)
     stages: Counter[str] = Counter()
