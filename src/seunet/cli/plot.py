@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from seunet.errors import InputError
 from seunet.evaluation.way_names import WAYS, way_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 app = typer.Typer(help="Draw figures from reports and logs.", no_args_is_help=True)
 
@@ -40,6 +37,7 @@ def curves(
     """
     from seunet.cli.evaluate import names
     from seunet.evaluation.figures.curves import curves_figure, own_curves, rival_curves
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.report_folder import read_report
     from seunet.evaluation.scores import metric_name
 
@@ -51,7 +49,7 @@ def curves(
     lines = own_curves(documents[0]) if alone else rival_curves(documents, names(labels) or (), row, way_name(way))
     first = documents[0]
     default = f"{first['model']['name'] + ' on ' if alone else ''}{first['data']['dataset']}, {first['data']['split']}"
-    _write(out, curves_figure(lines, metric_name(first), title or default))
+    _write(out, lambda: write_png(curves_figure(lines, metric_name(first), title or default), out))
 
 
 @app.command("sigmas")
@@ -61,6 +59,7 @@ def sigmas(source: Path = SOURCE, out: Path = OUT, title: str | None = TITLE) ->
     Example: seunet plot sigmas runs/nuclei/model -o sigmas.png
     """
     from seunet.evaluation.figures.sigmas import sigmas_figure
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.provenance import sigma_facts
     from seunet.evaluation.report_folder import read_report
     from seunet.models.files import load
@@ -73,7 +72,7 @@ def sigmas(source: Path = SOURCE, out: Path = OUT, title: str | None = TITLE) ->
         name, sigma = document["model"]["name"], document["sigma"]
     if sigma is None:
         raise InputError(f"{source}: {name} has no σ; give a model made of Gaussian derivatives")
-    _write(out, sigmas_figure(sigma, title or f"σ of {name}, {sigma['mode']}"))
+    _write(out, lambda: write_png(sigmas_figure(sigma, title or f"σ of {name}, {sigma['mode']}"), out))
 
 
 @app.command("weights")
@@ -82,6 +81,7 @@ def weights(log: Path = LOG, out: Path = OUT, title: str | None = TITLE) -> None
 
     Example: seunet plot weights runs/nuclei/log.jsonl -o weights.png
     """
+    from seunet.evaluation.figures.style import write_png
     from seunet.evaluation.figures.training import course, training_figure
     from seunet.storage.jsonl import rows
 
@@ -95,15 +95,13 @@ def weights(log: Path = LOG, out: Path = OUT, title: str | None = TITLE) -> None
         if isinstance(error, InputError):
             raise
         raise InputError(f"{log}: not the log of a training run; give its log.jsonl") from None
-    _write(out, training_figure(shown, title or str(log.parent.name)))
+    _write(out, lambda: write_png(training_figure(shown, title or str(log.parent.name)), out))
 
 
-def _write(out: Path, figure: Figure) -> None:
-    from seunet.evaluation.figures.style import write_png
-
+def _write(out: Path, draw: Callable[[], None]) -> None:
     if out.is_dir():
         raise InputError(f"{out}: is a folder; give a name for the picture, e.g. {out / 'curves.png'}")
-    write_png(figure, out)
+    draw()
     print(out)
 
 
