@@ -49,7 +49,7 @@ def by_openvino(file: Path) -> Labels:
 
 
 def by_torchscript(file: Path) -> Labels:
-    module = torch.jit.load(file)
+    module: Any = torch.jit.load(file)  # type: ignore[no-untyped-call]
     return lambda images: module(torch.from_numpy(images))[0].argmax(0).numpy()
 
 
@@ -59,7 +59,7 @@ def by_qupath(file: Path, typical: bool = False) -> Labels:
     Args:
         typical: the image has the percentiles that the model takes for granted, as it cannot be told those it has.
     """
-    module = torch.jit.load(file)
+    module: Any = torch.jit.load(file)  # type: ignore[no-untyped-call]
 
     def labels(images: NDArray[np.float32]) -> NDArray[Any]:
         low, high = np.percentile(images, PERCENTILES, axis=(0, 2, 3), keepdims=True)
@@ -71,7 +71,7 @@ def by_qupath(file: Path, typical: bool = False) -> Labels:
     return labels
 
 
-EXPORTS: Final = {
+EXPORTS: Final[dict[str, tuple[str, str, Callable[[Path], Labels]]]] = {
     "ONNX": ("onnx", "model.onnx", by_onnx),
     "OpenVINO": ("openvino", "model.xml", by_openvino),
     "TorchScript": ("torchscript", "model.pt", by_torchscript),
@@ -107,7 +107,7 @@ def main() -> int:
 
 
 def _as_floats(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(image.transpose(2, 0, 1)[None], np.float32) / 255
+    return np.ascontiguousarray(image.transpose(2, 0, 1)[None], np.float32) / np.float32(255)
 
 
 if __name__ == "__main__":
