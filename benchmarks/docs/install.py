@@ -31,10 +31,12 @@ def footprint() -> str:
 
 
 def _row(name: str, facts: dict[str, Any]) -> list[str]:
+    size, packages = facts.get("wheel_mb", ""), facts.get("dependencies", "")
     if "reason" in facts:
-        return [name, f"not installed: {facts['reason']}", "", "", ""]
-    figures = (facts["wheel_mb"], facts["dependencies"], facts["import_seconds"], facts["network_seconds"])
-    return [f"{name} {facts['version']}", *map(str, figures)]
+        times = [f"not here: {facts['reason']}", ""]
+    else:
+        times = [f"{facts['import_seconds']:.2f}", f"{facts['network_seconds']:.2f}"]
+    return [f"{name} {facts.get('version', '')}", str(size), str(packages), *times]
 
 
 def _measured(name: str) -> bool:

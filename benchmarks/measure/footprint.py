@@ -27,9 +27,9 @@ PACKAGES: Final = {
         "import segmentation_models_pytorch as peer",
         "peer.Unet('resnet18', encoder_weights=None)",
     ),
-    "cellpose": ("import cellpose", "from cellpose.vit_sam import Transformer"),
+    "cellpose": ("import cellpose", "import cellpose.models"),
 }
-"""Names in the index, what is imported, and how a network is made (cellpose: its class; one takes gigabytes)."""
+"""Names in the index, what is imported, and how a network is made; cellpose's is fetched, so its code is only loaded."""
 ROUNDS: Final = 5
 TIMES: Final = """
 import time
@@ -42,32 +42,28 @@ print(imported - begun, time.process_time() - begun)
 
 
 def footprint(package: str, statements: tuple[str, str], folder: Path) -> dict[str, Any]:
-    """Of one package; `reason` where it cannot be installed."""
+    """Of one package; `reason` where it cannot be installed or imported."""
     torch = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
     (folder / "torch.txt").write_text(f"{torch}\n")
     python = folder / "venv" / "bin" / "python"
+    fetch = ["wheel", ROOT, "-w"] if package == "seunet" else ["download", "--only-binary=:all:", package, "-d"]
+    facts: dict[str, Any] = {}
     try:
-        if package == "seunet":
-            _run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", ROOT, "-w", folder)
-        else:
-            _run(
-                sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", package, "-d", folder
-            )
+        _run(sys.executable, "-m", "pip", *fetch, folder, "-q", "--no-deps")
         (wheel,) = folder.glob("*.whl")
+        facts["wheel_mb"] = round(wheel.stat().st_size / 1e6, 2)
         _run(sys.executable, "-m", "venv", folder / "venv")
-        _run(python, "-m", "pip", "install", "-q", "-c", folder / "torch.txt", wheel)
-        listed = json.loads(_run(python, "-m", "pip", "list", "--format=json"))
+        _run(python, "-m", "pip", "install", "-q", "--no-compile", "-c", folder / "torch.txt", wheel)
+        listed = {one["name"].lower(): one for one in json.loads(_run(python, "-m", "pip", "list", "--format=json"))}
+        facts["version"] = listed.pop(package)["version"]
+        facts["installed"] = sorted(listed.keys() - {"pip", "setuptools"})
+        facts["dependencies"] = len(facts["installed"])
         runs = [_run(python, "-c", TIMES.format(*statements)).split()[-2:] for _ in range(ROUNDS)]
     except subprocess.CalledProcessError as error:
-        return {"reason": _reason(error.stderr)}
-    others = sorted(one["name"] for one in listed if one["name"].lower() not in ("pip", "setuptools", package))
-    return {
-        "version": next(one["version"] for one in listed if one["name"].lower() == package),
-        "wheel_mb": round(wheel.stat().st_size / 1e6, 2),
-        "dependencies": len(others),
+        return facts | {"reason": _reason(error.stderr)}
+    return facts | {
         "import_seconds": round(min(float(imported) for imported, _ in runs), 2),
         "network_seconds": round(min(float(made) for _, made in runs), 2),
-        "installed": others,
     }
 
 
