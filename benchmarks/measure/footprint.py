@@ -29,7 +29,7 @@ PACKAGES: Final = {
     ),
     "cellpose": ("import cellpose", "import cellpose.models"),
 }
-"""Names in the index, what is imported, and how a network is made; cellpose's is fetched, so its code is only loaded."""
+"""Names in the index, what is imported, and how a network is made; cellpose's is fetched: its code is loaded."""
 ROUNDS: Final = 5
 TIMES: Final = """
 import time
