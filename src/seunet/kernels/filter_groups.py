@@ -1,18 +1,33 @@
-"""The one loop over the taps of a filter, written as LLVM code: several vectors and several derivatives in registers.
+"""The innermost loops, written as LLVM code: over the taps of a filter, and over the depth of a matrix product.
 
-LLVM's own choice here (what to unroll, which addresses to keep) is slower, and other in each version: hence by hand.
+Sums of several vectors are kept in registers: a load serves all of them, and while one waits for its last multiply-add
+the others go on.  LLVM's own choices here (what to unroll, which addresses to keep) are slower, and other ones in each
+version: hence by hand.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from llvmlite import ir
-from numba.core import types
+from llvmlite import binding, ir
+from numba.core import config, types
 
 from seunet.kernels.simd import Vector, broadcast, emitted, llvm_type, multiply_add
 
 _INTEGER = ir.IntType(types.intp.bitwidth)  # type: ignore[attr-defined]
+
+
+def _has_wide_registers() -> bool:
+    """Whether a vector of 64 bytes is one register, of which there are 32, or two of 16, or four of 32."""
+    asked = getattr(config, "CPU_FEATURES", None)
+    return "+avx512f" in (asked or binding.get_host_cpu_features().flatten())
+
+
+WIDE: Final = _has_wide_registers()
+FILTERED_AT_ONCE: Final = 4 if WIDE else 2
+MIXED_AT_ONCE: Final = 4 if WIDE else 1
+OUTPUTS_AT_ONCE: Final = 4
 
 
 class _Vectors:
@@ -29,7 +44,7 @@ class _Vectors:
             one.align = self._align
         return loads
 
-    def store(self, pointer: Any, vectors: list[Any]) -> None:
+    def store(self, pointer: Any, vectors: Sequence[Any]) -> None:
         for number, one in enumerate(vectors):
             self._builder.store(one, self._place(pointer, number)).align = self._align
 
@@ -42,12 +57,29 @@ class _Vectors:
         return self._builder.bitcast(place, self.type.as_pointer())
 
 
+def _loop(builder: Any, rounds: Any, starts: list[Any], body: Callable[..., list[Any]]) -> list[Any]:
+    """The values `starts` after so many `rounds` of `values = body(round, *values)`; rounds are counted from 1."""
+    before, head = builder.block, builder.append_basic_block("next")
+    inside, end = builder.append_basic_block("round"), builder.append_basic_block("end")
+    builder.branch(head)
+    builder.position_at_end(head)
+    number, *values = (builder.phi(start.type) for start in (_INTEGER(1), *starts))
+    builder.cbranch(builder.icmp_signed("<=", number, rounds), inside, end)
+    builder.position_at_end(inside)
+    later = builder.add(number, _INTEGER(1)), *body(number, *values)
+    builder.branch(head)
+    for variable, start, following in zip((number, *values), (_INTEGER(1), *starts), later, strict=True):
+        variable.add_incoming(start, before)
+        variable.add_incoming(following, inside)
+    builder.position_at_end(end)
+    return list(values)
+
+
 def filter_group(orders: int, vectors: int) -> Any:
     """A function that computes the derivatives 0 … orders − 1 of `vectors` vectors, one after the other in memory.
 
     Order n goes to target[to + n·apart + c]:  taps[n, 0]·f(0) + Σ_{t ≥ 1} taps[n, t]·(f(−t) ± f(t)),  f(t) =
-    source[at + t·step + c], with + for even n and − for odd n.  A load serves all orders and a tap all vectors, and
-    while one sum waits for its last multiply-add the others go on.
+    source[at + t·step + c], with + for even n and − for odd n.
     """
 
     @emitted(
@@ -72,39 +104,70 @@ def filter_group(orders: int, vectors: int) -> Any:
         rows = [builder.gep(taps, [builder.mul(tap_stride, _INTEGER(n))]) for n in range(orders)]
         middle, back = builder.gep(source, [at]), builder.neg(step)
         centres = code.load(middle, vectors)
-        sums = [
-            [code.zero if n % 2 else builder.fmul(code.splat(rows[n]), centre) for centre in centres]
-            for n in range(orders)
-        ]
-
-        before_loop, loop = builder.block, builder.append_basic_block("taps")
-        first_before, first_after = builder.gep(middle, [back]), builder.gep(middle, [step])
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        t, before, after = (builder.phi(kind) for kind in (_INTEGER, middle.type, middle.type))
-        totals = [[builder.phi(code.type) for _ in centres] for _ in sums]
-        left, right = code.load(before, vectors), code.load(after, vectors)
-        both = [builder.fadd(one, other) for one, other in zip(left, right, strict=True)]
-        between = [builder.fsub(one, other) for one, other in zip(left, right, strict=True)]
-        added = []
+        starts = [builder.gep(middle, [back]), builder.gep(middle, [step])]
         for n in range(orders):
-            tap = code.splat(builder.gep(rows[n], [t]))
-            pairs = zip(between if n % 2 else both, totals[n], strict=True)
-            added.append([multiply_add(builder, tap, values, total) for values, total in pairs])
-        following = builder.add(t, _INTEGER(1)), builder.gep(before, [back]), builder.gep(after, [step])
-        starts, nexts = (_INTEGER(1), first_before, first_after), following
-        carried = [
-            *zip((t, before, after), starts, nexts, strict=True),
-            *((totals[n][v], sums[n][v], added[n][v]) for n in range(orders) for v in range(vectors)),
-        ]
-        for variable, start, later in carried:
-            variable.add_incoming(start, before_loop)
-            variable.add_incoming(later, loop)
-        end = builder.append_basic_block("summed")
-        builder.cbranch(builder.icmp_signed("<=", following[0], radius), loop, end)
+            starts += [code.zero if n % 2 else builder.fmul(code.splat(rows[n]), centre) for centre in centres]
 
-        builder.position_at_end(end)
+        def add_taps(t: Any, before: Any, after: Any, *totals: Any) -> list[Any]:
+            pairs = list(zip(code.load(before, vectors), code.load(after, vectors), strict=True))
+            both, between = [builder.fadd(*pair) for pair in pairs], [builder.fsub(*pair) for pair in pairs]
+            later = [builder.gep(before, [back]), builder.gep(after, [step])]
+            for n in range(orders):
+                tap, mine = code.splat(builder.gep(rows[n], [t])), totals[n * vectors : (n + 1) * vectors]
+                values = zip(between if n % 2 else both, mine, strict=True)
+                later += [multiply_add(builder, tap, value, total) for value, total in values]
+            return later
+
+        totals = _loop(builder, radius, starts, add_taps)[2:]
         for n in range(orders):
-            code.store(builder.gep(target, [builder.add(to, builder.mul(apart, _INTEGER(n)))]), added[n])
+            place = builder.gep(target, [builder.add(to, builder.mul(apart, _INTEGER(n)))])
+            code.store(place, totals[n * vectors : (n + 1) * vectors])
+
+    return group
+
+
+def mix_group(vectors: int) -> Any:
+    """A function that computes four rows of a matrix product, `vectors` vectors of each.
+
+    target[to + m·target_stride + c] = Σ_{k ≤ last} matrix[4k + m] · source[at + k·source_stride + c],  m < 4.
+    """
+
+    @emitted(
+        lambda last, matrix, source, at, source_stride, target, to, target_stride: types.void(
+            types.intp, source, source, types.intp, types.intp, source, types.intp, types.intp
+        )
+    )
+    def group(
+        builder: Any,
+        signature: Any,
+        last: Any,
+        matrix: Any,
+        source: Any,
+        at: Any,
+        source_stride: Any,
+        target: Any,
+        to: Any,
+        target_stride: Any,
+    ) -> None:
+        code, many = _Vectors(builder, signature.args[2].dtype), range(OUTPUTS_AT_ONCE)
+
+        def weights(pointer: Any) -> list[Any]:
+            return [code.splat(builder.gep(pointer, [_INTEGER(m)])) for m in many]
+
+        def moved(pixels: Any, row: Any) -> list[Any]:
+            return [builder.gep(pixels, [source_stride]), builder.gep(row, [_INTEGER(OUTPUTS_AT_ONCE)])]
+
+        def add_row(_k: Any, pixels: Any, row: Any, *totals: Any) -> list[Any]:
+            values, sums = code.load(pixels, vectors), iter(totals)
+            products = [multiply_add(builder, one, value, next(sums)) for one in weights(row) for value in values]
+            return [*moved(pixels, row), *products]
+
+        first = builder.gep(source, [at])
+        values = code.load(first, vectors)
+        products = [builder.fmul(one, value) for one in weights(matrix) for value in values]
+        totals = _loop(builder, last, [*moved(first, matrix), *products], add_row)[2:]
+        for m in many:
+            place = builder.gep(target, [builder.add(to, builder.mul(target_stride, _INTEGER(m)))])
+            code.store(place, totals[m * vectors : (m + 1) * vectors])
 
     return group

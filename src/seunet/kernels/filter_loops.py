@@ -9,7 +9,7 @@ from typing import Any
 
 import numba
 
-from seunet.kernels.filter_groups import filter_group
+from seunet.kernels.filter_groups import FILTERED_AT_ONCE, MIXED_AT_ONCE, OUTPUTS_AT_ONCE, filter_group, mix_group
 from seunet.kernels.simd import (
     fused_multiply_add,
     lane_count,
@@ -34,12 +34,9 @@ def vector_of(pointer: Any, value: float) -> Any:
     return splat(type(pointer[0])(value))
 
 
-_ONE = [filter_group(orders, 1) for orders in (1, 2, 3)]
-_FOUR = [filter_group(orders, 4) for orders in (1, 2, 3)]
-
-
-def _filter_together(one: Any, four: Any) -> Any:
-    """As many derivatives of a run of whole vectors as `one` and `four` compute: four vectors at a time."""
+def _filter_together(orders: int) -> Any:
+    """So many derivatives, up to three, of a run of whole vectors."""
+    one, several = filter_group(orders, 1), filter_group(orders, FILTERED_AT_ONCE)
 
     @jit
     def filter_run(
@@ -47,9 +44,9 @@ def _filter_together(one: Any, four: Any) -> Any:
     ) -> None:
         lanes, taps = lane_count(source), offset(bank.taps, n * bank.tap_stride)
         c = 0
-        while c + 4 * lanes <= count:
-            four(bank.radius, source, at + c, step, taps, bank.tap_stride, target, to + n * apart + c, apart)
-            c += 4 * lanes
+        while c + FILTERED_AT_ONCE * lanes <= count:
+            several(bank.radius, source, at + c, step, taps, bank.tap_stride, target, to + n * apart + c, apart)
+            c += FILTERED_AT_ONCE * lanes
         while c < count:
             one(bank.radius, source, at + c, step, taps, bank.tap_stride, target, to + n * apart + c, apart)
             c += lanes
@@ -57,7 +54,7 @@ def _filter_together(one: Any, four: Any) -> Any:
     return filter_run
 
 
-_filter_1, _filter_2, _filter_3 = (_filter_together(one, four) for one, four in zip(_ONE, _FOUR, strict=True))
+_filter_1, _filter_2, _filter_3 = (_filter_together(orders) for orders in (1, 2, 3))
 
 
 @inlined
@@ -77,50 +74,25 @@ def filter_orders(
         _filter_3(bank, n, source, at, step, target, to, apart, count)
 
 
+_mix_one, _mix_several = mix_group(1), mix_group(MIXED_AT_ONCE)
+
+
 @jit
 def mix(
     matrix: Any, width: int, depth: int, source: Any, source_stride: int, count: int, target: Any, target_stride: int
 ) -> None:
-    """target[m, n] = Σ_k matrix[k, m] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors).
-
-    Four outputs by two vectors are summed in registers: eight multiply-adds for two loads and four broadcasts.
-    """
+    """target[m, n] = Σ_k matrix[m // 4, k, m % 4] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors)."""
     lanes = lane_count(source)
     n = 0
-    while n + 2 * lanes <= count:
-        for m in range(0, width, 4):
-            first, second = load(source, n), load(source, n + lanes)
-            a0, a1 = splat(matrix[m]), splat(matrix[m + 1])
-            a2, a3 = splat(matrix[m + 2]), splat(matrix[m + 3])
-            s00, s01 = multiply(a0, first), multiply(a0, second)
-            s10, s11 = multiply(a1, first), multiply(a1, second)
-            s20, s21 = multiply(a2, first), multiply(a2, second)
-            s30, s31 = multiply(a3, first), multiply(a3, second)
-            for k in range(1, depth):
-                row, at = k * width + m, k * source_stride + n
-                first, second = load(source, at), load(source, at + lanes)
-                a0, a1 = splat(matrix[row]), splat(matrix[row + 1])
-                a2, a3 = splat(matrix[row + 2]), splat(matrix[row + 3])
-                s00, s01 = fused_multiply_add(a0, first, s00), fused_multiply_add(a0, second, s01)
-                s10, s11 = fused_multiply_add(a1, first, s10), fused_multiply_add(a1, second, s11)
-                s20, s21 = fused_multiply_add(a2, first, s20), fused_multiply_add(a2, second, s21)
-                s30, s31 = fused_multiply_add(a3, first, s30), fused_multiply_add(a3, second, s31)
-            to = m * target_stride + n
-            store(target, to, s00)
-            store(target, to + lanes, s01)
-            store(target, to + target_stride, s10)
-            store(target, to + target_stride + lanes, s11)
-            store(target, to + 2 * target_stride, s20)
-            store(target, to + 2 * target_stride + lanes, s21)
-            store(target, to + 3 * target_stride, s30)
-            store(target, to + 3 * target_stride + lanes, s31)
-        n += 2 * lanes
-    if n < count:
-        for m in range(width):
-            total = multiply(splat(matrix[m]), load(source, n))
-            for k in range(1, depth):
-                total = fused_multiply_add(splat(matrix[k * width + m]), load(source, k * source_stride + n), total)
-            store(target, m * target_stride + n, total)
+    while n < count:
+        together = MIXED_AT_ONCE if n + MIXED_AT_ONCE * lanes <= count else 1
+        for m in range(0, width, OUTPUTS_AT_ONCE):
+            packed, to = offset(matrix, m * depth), m * target_stride + n
+            if together == 1:
+                _mix_one(depth - 1, packed, source, n, source_stride, target, to, target_stride)
+            else:
+                _mix_several(depth - 1, packed, source, n, source_stride, target, to, target_stride)
+        n += together * lanes
 
 
 @jit

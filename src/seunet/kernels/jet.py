@@ -112,7 +112,7 @@ def convolve(
     orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
     wide = min(_BLOCK, round_up(width, lanes))
     padded = round_up(outputs, 4)
-    matrix = _padded_matrix(coefficients.reshape(filters.basis * channels, outputs))
+    matrix = _packed_matrix(coefficients.reshape(filters.basis * channels, outputs))
     bands = _bands(batch, scales, height)
     tallest = -(-height // bands)
     strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
@@ -135,9 +135,10 @@ def convolve(
     return result
 
 
-def _padded_matrix(matrix: Tensor) -> Tensor:
-    """The matrix with columns of zeros up to a multiple of four, contiguous."""
-    return torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 4)).contiguous()
+def _packed_matrix(matrix: Tensor) -> Tensor:
+    """The matrix with columns of zeros up to a multiple of four, four columns after the other: as `mix` reads it."""
+    padded = torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 4))
+    return padded.unflatten(1, (-1, 4)).transpose(0, 1).contiguous()
 
 
 def _signs(filters: Filters, like: Tensor) -> Tensor:
@@ -170,8 +171,8 @@ def gradients(
     matrix_part = image.new_zeros(batch * scales * bands, jet_rows, image_rows) if wants_coefficients else None
     sigma_part = image.new_zeros(scales, batch * bands) if wants_sigma else None
     signed = coefficients * _signs(filters, coefficients)
-    matrix = _padded_matrix(signed.transpose(1, 2).reshape(basis * outputs, channels))
-    spread = _padded_matrix(signed.transpose(0, 1).reshape(channels, basis * outputs))
+    matrix = _packed_matrix(signed.transpose(1, 2).reshape(basis * outputs, channels))
+    spread = _packed_matrix(signed.transpose(0, 1).reshape(channels, basis * outputs))
     kept = orders * outputs * (2 if wants_sigma else 1)
     strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
     rows = strip + 2 * reach
