@@ -108,7 +108,7 @@ class Workers:
 
 def _forge() -> None:
 
-    import seunet.segmentation.cluster  # noqa: F401  (what every worker needs)
+    from seunet.segmentation import over_cluster  # noqa: F401  (what every worker needs)
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
     for line in sys.stdin:

@@ -216,7 +216,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     arguments: tuple[str, ...], line: str, image: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(image.parent)
-    monkeypatch.setattr("seunet.segmentation.segment_many.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("seunet.cli.segment.CONNECT_SECONDS", 1)
     ran = seunet("segment", "-o", "out", "-m", model, *arguments, "--no-progress")
     assert (ran.code, ran.err, ran.out) == (2, f"seunet: {line}\n", "")
 

@@ -392,6 +392,7 @@ found = torch.cat([parameter.detach().flatten() for parameter in model.parameter
 other = found.clone()
 distributed.broadcast(other, src=0)
 assert torch.equal(found, other) and torch.isfinite(found).all()
+distributed.barrier()  # gloo aborts where one of two leaves while the other still speaks
 distributed.destroy_process_group()
 """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seunet.results.find_objects import objects
     from seunet.results.frame import NOT_ANALYSED, Frame
     from seunet.results.geojson import write_geojson
-    from seunet.results.label_plane import ArrayPlane, Plane
+    from seunet.results.label_plane import ArrayPlane, Labels, Plane
     from seunet.results.label_tiff import write_label_tiff
     from seunet.results.measures import MeasuredPlane
     from seunet.results.ome_zarr import write_probabilities
