@@ -4,8 +4,9 @@
     python tools/walks.py slide --list    # one walk, function by function
 
 Each walk is done twice on small made data, and counted the second time, when what is done once per process (loading the
-model, compiling) is done.  Every function of the package counts once, where it is first called; reading them in that
-order, a *switch* is a step from one room into another, and *there and back* is a switch whose next one returns.
+model, compiling) is done.  Every function of the package counts once, where its thread first calls it, and threads are
+read one after the other; in that order, a *switch* is a step from one room into another, and *there and back* is a
+switch whose next one returns.
 The files beside the rooms (errors, limits, memory, settings, progress) are the ground under all of them: no room.
 Children (sandboxed readers) are walked on their parents' side alone.
 """
@@ -28,22 +29,25 @@ WALKS = ("array", "slide", "training", "forward", "prepare")
 
 
 class Steps:
-    """Functions of the package in the order of their first call, whichever thread called them."""
+    """Functions of the package in the order of their first call, thread by thread: who works beside is read after."""
 
     def __init__(self, package: Path) -> None:
-        self._package, self._seen = str(package), dict[CodeType, tuple[str, str]]()
+        self._package, self._seen = str(package), dict[int, dict[CodeType, tuple[str, str]]]()
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
-        code = frame.f_code
-        if event != "call" or code in self._seen or not code.co_filename.startswith(self._package):
+        code, seen = frame.f_code, self._seen.setdefault(threading.get_ident(), {})
+        if event != "call" or code in seen or not code.co_filename.startswith(self._package):
             return
         if "<" not in code.co_qualname:  # a module, a comprehension, a function within one: read with what is around it
             file = str(Path(code.co_filename).relative_to(self._package))
-            self._seen[code] = (file, code.co_qualname)
+            seen[code] = (file, code.co_qualname)
 
     @property
     def functions(self) -> list[tuple[str, str]]:
-        return list(self._seen.values())
+        every: dict[CodeType, tuple[str, str]] = {}
+        for seen in self._seen.values():
+            every |= {code: place for code, place in seen.items() if code not in every}
+        return list(every.values())
 
 
 def room(file: str) -> str:

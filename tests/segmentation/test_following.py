@@ -12,8 +12,7 @@ import pytest
 
 from seunet.errors import StorageError
 from seunet.images import ArrayImage, RgbArray
-from seunet.results import LABELS
-from seunet.results import Labels
+from seunet.results import LABELS, Labels
 from seunet.segmentation import HeadwiseNetwork
 from seunet.segmentation.label_image import LabelSettings, label_image
 from seunet.segmentation.scale_choice import ReadingPlan

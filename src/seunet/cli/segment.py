@@ -17,6 +17,7 @@ from seunet.cli.progress import PROGRESS, progress_of
 from seunet.cli.stopping import resumable
 from seunet.errors import InputError
 from seunet.memory import keep_freed_memory
+from seunet.progress import silent
 
 if TYPE_CHECKING:
     from seunet.progress import Progress
@@ -122,22 +123,9 @@ def segment(
     Example: seunet segment slides/ -o out
     """
     dask = _cluster(dask, workers)
-    from seunet.segmentation.warm_up import compile_beside
-
-    compile_beside()  # before torch is loaded
-    from seunet.device import usable_device
-    from seunet.models.places import pinned_name
-    from seunet.segmentation.inputs import find_inputs
-    from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
-    from seunet.segmentation.side_by_side import shared_out, side_by_side
-    from seunet.segmentation.stores import OutPlace, through_stores
-    from seunet.segmentation.tiled.tile_predictor import shared_model
-
-    keep_freed_memory()
-    _use_threads(threads)
-    model = pinned_name(model)  # so that all inputs, here and on a cluster, are segmented by one commit
+    if threads is not None and threads < 1:
+        raise InputError(f"--threads {threads}: must be 1 or more")
     choices = _choices(
-        model=model,
         mpp=_mpp(mpp, magnification),
         scale=scale,
         fusion=fusion,
@@ -152,16 +140,34 @@ def segment(
         roi=None if roi is None else str(Path(roi).absolute()),
         strict=strict,
         overwrite=overwrite,
-        device=usable_device(device),
         runtime=runtime,
     )
+    from seunet.segmentation.warm_up import compile_beside
+
+    compile_beside()  # before torch is loaded
+    import torch
+
+    from seunet.device import usable_device
+    from seunet.models.files import shared_model
+    from seunet.models.places import pinned_name
+    from seunet.segmentation.inputs import find_inputs
+    from seunet.segmentation.segment_many import check_out, one_after_the_other, segment_all
+    from seunet.segmentation.side_by_side import shared_out, side_by_side
+    from seunet.segmentation.stores import OutPlace, through_stores
+
+    keep_freed_memory()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    device = usable_device(device)
+    model = pinned_name(model)  # so that all inputs, here and on a cluster, are segmented by one commit
+    used = shared_model(model).model  # a missing model is reported once, not per input
+    choices = choices.model_copy(update={"model": model, "device": device})
     place = OutPlace(out)
     check_out(place.folder)
     found = find_inputs(inputs, recursive)
     in_stores = place.url is not None or any(item.remote is not None for item in found.items)
     if in_stores and (dask is not None or (workers or 1) > 1):
         raise InputError("--dask and --workers take folders, no addresses of stores; mount the store on all nodes")
-    used = shared_model(model).model  # a missing model is reported once, not per input
     card = used.card
     if used.source is not None:
         print(f"note: model {used.source}", file=sys.stderr)
@@ -170,13 +176,17 @@ def segment(
     for warning in found.warnings:
         print(f"note: {warning}", file=sys.stderr)
     results: Iterable[Result]
-    with resumable(), place.opened() if in_stores else nullcontext(), ExitStack() as stack:
+    bars = ExitStack()
+    announce = _announcer(found, place.named, bars)
+    with resumable(), place.opened() if in_stores else nullcontext(), bars:
         if dask is None:
             numbers = {item.name: number for number, item in enumerate(found.items, start=1)}
 
             def shown(item: Item) -> Progress:
+                if not progress:
+                    return silent
                 name = f"{numbers[item.name]} of {len(numbers)} {Path(item.name).parent / item.path.name}"
-                return stack.enter_context(progress_of(progress, timed=True, name=name))
+                return bars.enter_context(progress_of(True, timed=True, name=name))
 
             if in_stores:
                 results = through_stores(found.items, place, choices, shown)
@@ -188,7 +198,7 @@ def segment(
             from seunet.segmentation.cluster import over_cluster
 
             results = over_cluster(found.items, place.folder, choices, dask, workers)
-        totals = segment_all(found, place.folder, results, _announcer(found, place.named, stack))
+        totals = segment_all(found, place.folder, results, announce)
     if len(found.items) + len(found.faults) > 1:
         print(totals)
     if totals.exit_code:
@@ -245,15 +255,6 @@ def _refuse_unless_somebody_listens(address: str | None) -> None:
     except (OSError, ValueError) as error:
         reason = f"no scheduler answers there ({type(error).__name__})"
         raise InputError(f"--dask {address}: {reason}; start one or correct it") from None
-
-
-def _use_threads(threads: int | None) -> None:
-    if threads is not None:
-        if threads < 1:
-            raise InputError(f"--threads {threads}: must be 1 or more")
-        import torch
-
-        torch.set_num_threads(threads)
 
 
 def _announcer(inputs: Inputs, named: Callable[[str], str], bars: ExitStack) -> Any:

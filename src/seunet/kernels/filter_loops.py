@@ -18,7 +18,6 @@ from seunet.kernels.simd import (
     multiply,
     offset,
     splat,
-    store,
 )
 
 jit = numba.njit(nogil=True, error_model="numpy")

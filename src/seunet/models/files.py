@@ -145,13 +145,19 @@ class TrainedModel(NamedTuple):
     weights_sha256: str
 
 
-def load_shared(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
-    """As `load`, but once per process for as long as the files stay as they are; the hub is asked once per process."""
+def shared_model(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
+    """As `load`, of a model that takes RGB, but once per process for as long as the files stay as they are.
+
+    The hub is asked once per process.
+    """
     place = _place_on_hub(os.fspath(name_or_folder)) if is_on_hub(name_or_folder) else model_place(name_or_folder)
     folder = place.folder.absolute()
     files = (path for kind in ("json", "safetensors") for path in folder.glob(f"*.{kind}") if path.is_file())
     states = sorted((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
-    return _shared(Place(folder, place.source), tuple(states))
+    found = _shared(Place(folder, place.source), tuple(states))
+    if found.model.in_channels != 3:
+        raise InputError(f"{name_or_folder}: takes {found.model.in_channels} channels; segmenting needs a model of RGB")
+    return found
 
 
 _place_on_hub = lru_cache(maxsize=16)(model_place)

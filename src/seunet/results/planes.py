@@ -11,9 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from seunet.images.image import RgbArray
 from seunet.maths.prediction import Prediction
-from seunet.maths.stain import haematoxylin_density
 from seunet.results import measures
 from seunet.results.frame import NOT_ANALYSED
 from seunet.results.label_plane import Labels, Plane
@@ -29,6 +27,7 @@ MEASURED: Final = {measures.HAEMATOXYLIN: (DENSITY, DENSITY_UNITS), measures.CON
 
 Block = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Density = NDArray[np.float32]
 
 
 def plane_names(classes: int, *, heads: bool, rim: bool, measured: bool, probabilities: bool) -> tuple[str, ...]:
@@ -79,9 +78,12 @@ def _fill(plane: Plane, value: int) -> None:
 
 
 def tile_blocks(
-    said: Prediction, pixels: RgbArray, names: Collection[str], analysed: Mask, unread: Mask, background: int
+    said: Prediction, names: Collection[str], analysed: Mask, unread: Mask, background: int, density: Density | None
 ) -> dict[str, Block]:
-    """What goes into each plane of a tile: glass has its own label, and what could not be read has 255."""
+    """What goes into each plane of a tile: glass has its own label, and what could not be read has 255.
+
+    `density`: of haematoxylin, where it is measured.
+    """
     blocks = {LABELS: np.where(analysed, said.labels, np.uint8(background))}
     if HEADS in names:
         blocks[HEADS] = np.where(analysed, said.heads + np.uint8(1), np.uint8(0))
@@ -90,9 +92,8 @@ def tile_blocks(
     for number, plane in enumerate(said.probabilities):
         if (name := PROBABILITIES.format(number)) in names:
             blocks[name] = np.where(analysed, as_byte(plane), np.uint8(255 if number == background else 0))
-    if CONFIDENCE in names:
+    if density is not None:
         blocks[CONFIDENCE] = as_byte(said.confidence)
-        density = haematoxylin_density(pixels)
         blocks[DENSITY] = np.minimum(np.rint(density * DENSITY_UNITS), 255).astype(np.uint8)
     for name, block in blocks.items():
         block[unread] = NOT_ANALYSED if name == LABELS else 0

@@ -112,9 +112,10 @@ def write_other_files(
 ) -> None:
     """What a result has beside its objects, also files of heads and probabilities where these were kept."""
     with files.opened() as planes:
+        chances = probability_planes(planes)
         write_images(folder, planes[LABELS], frame, found, skipped_px)
         if HEADS in planes:
             write_label_tiff(folder / "heads.tif", planes[HEADS], heads_frame(frame, len(pixels_by_head)))
             write_heads(folder / "heads.png", found.thumbnail, planes[HEADS], pixels_by_head, sigmas_px, frame.mpp)
-        if chances := probability_planes(planes):
+        if chances:
             write_probabilities(folder / "probabilities.ome.zarr", chances, frame, image_name)

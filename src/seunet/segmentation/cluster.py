@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import seunet
 from seunet.errors import InputError, ResourceError, SeunetError, StorageError
 from seunet.memory import keep_freed_memory
+from seunet.models.files import shared_model
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
 from seunet.segmentation.segment_many import Failure, Result, attempt
-from seunet.segmentation.tiled.tile_predictor import shared_model
 from seunet.storage.atomic import write_text
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
 from seunet.storage.files import number_in, read_table
-from seunet.storage.object_store import Remote, files_at, is_url, shown
+from seunet.storage.object_store import Remote, files_at, shown
 from seunet.storage.store_cache import copy_path
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8", ".bmp", ".webp")
@@ -75,6 +75,11 @@ class _Found(NamedTuple):
     base: Path | None = None
     """The folder whose subfolders the result's folder mirrors; None where the file's own name is enough."""
     remote: Remote | None = None
+
+
+def is_url(text: str) -> bool:
+    """Whether it is an address in a store and no path."""
+    return "://" in text
 
 
 def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:

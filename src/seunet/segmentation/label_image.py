@@ -135,8 +135,8 @@ def label_image(
             if follow is not None:
                 follow(files, rows)
             run.go(todo, wanted, progress)
-        run.seconds.total = time.monotonic() - began
-        return _labelled(files, run, wanted, len(done))
+            run.seconds.total = time.monotonic() - began
+            return _labelled(files, run, wanted, len(done))
 
 
 def _deciding(settings: LabelSettings) -> dict[str, Any]:

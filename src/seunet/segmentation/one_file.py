@@ -22,6 +22,7 @@ from seunet.images.image import Image
 from seunet.images.overview import thumbnail
 from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
+from seunet.models.files import shared_model
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress, silent
 from seunet.results.cohort import RUN_NAME, WORK_NAME
@@ -37,7 +38,7 @@ from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, rea
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tiled.following import Follower
-from seunet.segmentation.tiled.tile_predictor import shared_model, shared_predictor_for
+from seunet.segmentation.tiled.tile_predictor import shared_predictor_for
 from seunet.storage.atomic import write_text
 from seunet.storage.object_store import shown
 from seunet.storage.output_folder import held
@@ -183,6 +184,7 @@ def _analysed(
         progress(1, 1, "writing the results")
         labelled = time.monotonic()
         made = follower.made()
+    row = summary_row(name, made.tally, frame, found.skipped_px)
     write_other_files(
         folder,
         found.planes,
@@ -195,6 +197,5 @@ def _analysed(
     )
     if counts is not None:
         counts.write(folder / REGIONS_NAME)
-    row = summary_row(name, made.tally, frame, found.skipped_px)
     seconds = {**asdict(found.seconds), "results": time.monotonic() - labelled}
     return document_of(identity, found, made.tally, frame, model, network, least, row, seconds), found

@@ -22,13 +22,14 @@ from seunet.images.to_rgb import rgb_pixels
 from seunet.limits import MAX_IMAGE_PIXELS
 from seunet.maths.fusion import first_largest
 from seunet.maths.rescaling import resize
+from seunet.models.files import shared_model
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.segmentation.found import Segmentation
 from seunet.segmentation.one_file import frame_for
 from seunet.segmentation.options import ScaleChoice
 from seunet.segmentation.scale_choice import checked_choice, checked_mpp, known_scale, plan_for
 from seunet.segmentation.tiled.tile_pixels import WorkingRaster
-from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork, predictor_for, shared_model, shared_predictor_for
+from seunet.segmentation.tiled.tile_predictor import HeadwiseNetwork, predictor_for, shared_predictor_for
 
 BACKGROUND: Final = 0
 

@@ -19,20 +19,19 @@ from typing import Any, Final
 
 import seunet
 from seunet.errors import SeunetError, StorageError
+from seunet.models.files import shared_model
 from seunet.progress import Progress
 from seunet.results.cohort import RUN_NAME, SUMMARY_NAME, WORK_NAME, read_document
-from seunet.segmentation.inputs import Item
+from seunet.segmentation.inputs import Item, is_url
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
 from seunet.segmentation.run_json import FORMAT, finished
 from seunet.segmentation.segment_many import Failure, Result, attempt
-from seunet.segmentation.tiled.tile_predictor import shared_model
 from seunet.storage.object_store import (
     WRITTEN_TO,
     check_kind,
     fetch,
     files_below,
-    is_url,
     remove,
     send,
     shown,

@@ -38,10 +38,6 @@ class Remote(NamedTuple):
     """0 where the server does not say."""
 
 
-def is_url(text: str) -> bool:
-    return "://" in text
-
-
 def shown(url: str) -> str:
     """The address without user, password and what follows "?": they may be secrets."""
     parts = urlsplit(url)

@@ -17,9 +17,10 @@ from seunet.errors import RegionError
 from seunet.images.image import RgbArray
 from seunet.images.overview import Tissue
 from seunet.maths.prediction import Prediction
+from seunet.maths.stain import haematoxylin_density
 from seunet.progress import Progress
 from seunet.results.label_plane import Plane
-from seunet.results.planes import tile_blocks
+from seunet.results.planes import DENSITY, tile_blocks
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.tiled.following import RowsDone
 from seunet.segmentation.tiled.receptive_field import Span
@@ -130,9 +131,9 @@ class TileLoop:
         began = time.monotonic()
         part = slice(*rows)
         outside = masks.unread[part] | ~masks.inside[part]
-        blocks = tile_blocks(
-            said.rows(*rows), pixels[part], self.planes, masks.analysed[part], outside, self.background
-        )
+        found = said.rows(*rows)
+        density = haematoxylin_density(pixels[part]) if DENSITY in self.planes else None
+        blocks = tile_blocks(found, self.planes, masks.analysed[part], outside, self.background, density)
         for name, block in blocks.items():
             self.planes[name].write(tile.rows.start + rows.start, tile.columns.start, block)
         self.done.note(tile, tile.rows.start + rows.stop)

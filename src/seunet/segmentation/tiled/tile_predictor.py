@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
@@ -18,7 +17,7 @@ from seunet.layers.hooks import hooked
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion
 from seunet.maths.prediction import Prediction, Together
 from seunet.memory import give_back_freed_memory, own_pages
-from seunet.models.files import TrainedModel, load_shared, weights_sha256
+from seunet.models.files import weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
@@ -245,14 +244,6 @@ def predictor_for(
 
 shared_predictor_for = lru_cache(maxsize=1)(predictor_for)
 """The same for a model that nobody changes: images in a row mostly ask for one predictor."""
-
-
-def shared_model(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
-    """The model of that name, or in that folder, which takes RGB; loaded again only when its files change."""
-    found = load_shared(name_or_folder)
-    if found.model.in_channels != 3:
-        raise InputError(f"{name_or_folder}: takes {found.model.in_channels} channels; segmenting needs a model of RGB")
-    return found
 
 
 def _sigmas_by_head(model: ScaleUNet, heads: list[int] | None) -> tuple[tuple[float, float], ...] | None:
