@@ -17,6 +17,7 @@ REAL = "real data in $SEUNET_DATA"
 MONUSEG = "prepared/monuseg"
 PATCHES = "prepared/patches"
 SLIDE = "CMU-1-Small-Region.svs"
+WHEELS = "wheels"
 RUN_OF_UNET = "runs/unet-second-stage"
 RUN_OF_NUCLEI = "runs/nuclei-second-stage"
 DATA = {
@@ -24,6 +25,7 @@ DATA = {
     MONUSEG: "`seunet data prepare monuseg downloads prepared/monuseg`",
     PATCHES: "of BCSS: `seunet data prepare folder patches prepared/patches --class-map classes.csv --mpp 0.25`",
     SLIDE: "the freely distributable slide of OpenSlide's test data",
+    WHEELS: "environments of several Pythons with the wheel in them, by `make wheels`",
     SKIMAGE: "installed by `make install`",
     RUN_OF_UNET: "`seunet train configs/unet-second-stage.yaml -o runs/unet-second-stage`",
     RUN_OF_NUCLEI: "`seunet train configs/nuclei-second-stage.yaml -o runs/nuclei-second-stage`",

@@ -20,7 +20,8 @@ def matrix() -> str:
 
 def _table(first: str, rows: dict[str, dict[str, str]]) -> str:
     columns = list(next(iter(rows.values())))
-    return markdown_table([first, *columns], ([name, *row.values()] for name, row in rows.items()))
+    named = ([name.replace("__array__", "`__array__`"), *row.values()] for name, row in rows.items())
+    return markdown_table([first, *columns], named)
 
 
 def footprint() -> str:

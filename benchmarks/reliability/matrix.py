@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import seunet
-from benchmarks.declare import Benchmark
+from benchmarks.declare import WHEELS, Benchmark
 from benchmarks.record import write_results
 from benchmarks.reliability.conditions import OK, python_rows, sample_pixels, tried
 from seunet.export import run_by
 from support.cli import seunet as command
 from support.image_objects import Given, image_objects
 
-BENCHMARK = Benchmark("reliability.matrix", ("results/benchmarks/matrix.json",), 4)
+BENCHMARK = Benchmark(
+    "reliability.matrix", ("results/benchmarks/matrix.json",), 10, "--environments wheels", needs=(WHEELS,)
+)
 
 ODD_SIZES: Final = ((1, 5), (2, 3), (7, 16), (15, 81), (33, 47), (64, 65), (97, 31), (101, 67), (130, 127), (255, 193))
 DEMO_SIZES: Final = (0.5, 1.0, 1.5)
