@@ -54,8 +54,9 @@ def footprint(package: str, statements: tuple[str, str], folder: Path) -> dict[s
         facts["wheel_mb"] = round(wheel.stat().st_size / 1e6, 2)
         _run(sys.executable, "-m", "venv", folder / "venv")
         _run(python, "-m", "pip", "install", "-q", "--no-compile", "-c", folder / "torch.txt", wheel)
-        listed = {one["name"].lower(): one for one in json.loads(_run(python, "-m", "pip", "list", "--format=json"))}
-        facts["version"] = listed.pop(package)["version"]
+        found = json.loads(_run(python, "-m", "pip", "list", "--format=json"))
+        listed = {one["name"].lower().replace("_", "-"): one["version"] for one in found}
+        facts["version"] = listed.pop(package)
         facts["installed"] = sorted(listed.keys() - {"pip", "setuptools"})
         facts["dependencies"] = len(facts["installed"])
         runs = [_run(python, "-c", TIMES.format(*statements)).split()[-2:] for _ in range(ROUNDS)]
