@@ -206,7 +206,7 @@ def _seconds(times: dict[str, float] | None) -> str:
 
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"speed": readme_speed, "told": told.in_short, "throughput": slides.in_short},
-    "docs/speed.md": {"tables": speed_tables, "cold-start": cold_start},
+    "docs/speed.md": {"tables": speed_tables, "cold-start": cold_start, "one-head": slides.one_head},
     "docs/decisions/0002-fused-kernel.md": {"parts": parts},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},

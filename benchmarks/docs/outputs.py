@@ -72,6 +72,11 @@ def result_files() -> str:
         for row in report["slide"]
     ]
     parts.append(markdown_table(["", "speed", "peak memory of the process"], rows))
+    large = report["slide"][-1]
+    if stages := large.get("cpu_seconds_by_stage"):
+        total = sum(stages.values())
+        shown = [(stage, f"{spent:.1f} s", f"{100 * spent / total:.0f} %") for stage, spent in stages.items()]
+        parts.append(markdown_table([f"{large['objects']:,} objects, CPU by stage", "one core", "of all"], shown))
     parts.append(source(report))
     return "\n\n".join(parts)
 

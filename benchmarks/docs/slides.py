@@ -66,6 +66,58 @@ def many_images() -> str:
     return f"{markdown_table(header, rows)}\n\n{text} {source(report)}"
 
 
+def one_head() -> str:
+    """Before and now, the stages, and more threads by Amdahl's law."""
+    report = results("one_head")
+    candidates, side = report["candidates"], report["side_px"]
+    versions = [name for name in ("before", "now") if name in candidates]
+    plain = candidates["unet"]["mpx_per_cpu_s"]
+    rates = {name: candidates[name]["mpx_per_cpu_s"] for name in versions}
+    shares = (
+        f"{100 * row['writing_share']:.0f} %, {100 * row['median_writing_share']:.0f} %"
+        for row in (candidates[name] for name in versions)
+    )
+    rows = [
+        ("megapixels per CPU second", *(f"{rate:.2f}" for rate in rates.values())),
+        ("× the plain UNet", *(f"{rate / plain:.1f}" for rate in rates.values())),
+        ("writing, of the time by the clock, fastest and median run", *shares),
+    ]
+    titles = {"before": f"`{str(report['before_commit'])[:7]}`", "now": "now"}
+    table = markdown_table([f"{side}², one head, one thread", *(titles[name] for name in versions)], rows)
+    return f"{table}\n\n{_stages(report)}\n\n{_threads(report)}"
+
+
+def _stages(report: dict[str, Any]) -> str:
+    stages = report["stages_cpu_s"]
+    total = sum(stages.values())
+    rows = [(name, f"{1000 * seconds:.0f} ms", f"{100 * seconds / total:.1f} %") for name, seconds in stages.items()]
+    return markdown_table(["stage", "CPU", "of all"], rows)
+
+
+def _threads(report: dict[str, Any]) -> str:
+    """Measured for one and a few threads; for more from the share that did not get faster."""
+    threads, candidates = report["threads"], report["candidates"]
+    alone, more = candidates["now"]["clock_s"], candidates[f"now, {threads} threads"]["clock_s"]
+    serial = min(1.0, max(0.0, (threads * more / alone - 1) / (threads - 1)))
+    rows = [
+        ("1, measured", f"{alone:.2f} s", "1.0 ×"),
+        (f"{threads}, measured", f"{more:.2f} s", f"{alone / more:.2f} ×"),
+    ]
+    for cores in (8, 64):
+        clock = alone * (serial + (1 - serial) / cores)
+        rows.append((f"{cores}, by arithmetic", f"{clock:.2f} s", f"{alone / clock:.1f} ×"))
+    kernels = report["stages_cpu_s"]["kernels"] / sum(report["stages_cpu_s"].values())
+    text = (
+        f"*By arithmetic* (Amdahl): {100 * serial:.0f} % of the time did not get shorter with {threads} threads and is "
+        "taken to stay; the rest is taken to be divided by the number of threads, with memory as fast for many cores "
+        f"as for {threads}. The kernels, which are what is shared out, have {100 * kernels:.0f} % of the CPU time. "
+        "Writing goes on beside computing, in the time of one core. Load of the machine when it was measured: "
+        f"{report['load']:.1f} on {report['machine']['cores']} cores; the clock is to be believed where that is about "
+        f"{threads} or less."
+    )
+    return f"{markdown_table(['`--threads`, one image', 'clock', 'against one'], rows)}\n\n{text} {source(report)}"
+
+
 def _row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     objects = sum(row["objects"].values())
     time = f"{row['seconds']:.0f} s"
@@ -122,3 +174,4 @@ def outlines(report: dict[str, Any]) -> str:
 
 
 BLOCKS = {"docs/segment.md": {"measured": measured, "many-images": many_images}}
+"""`one_head` is a block of docs/speed.md."""

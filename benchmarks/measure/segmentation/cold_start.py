@@ -71,7 +71,7 @@ def main() -> None:
             image.write_bytes(encode_png(sample.read(0, 0, 0, sample.levels[0].width_px, sample.levels[0].height_px)))
         sources = {"now": ROOT / "src"}
         if asked.before:
-            sources = {"before": _source_of(asked.before, folder / "before"), **sources}
+            sources = {"before": source_of(asked.before, folder / "before"), **sources}
         found = {version: defaultdict(list) for version in sources}
         for turn in range(asked.rounds):
             for version, source in sources.items():
@@ -83,7 +83,8 @@ def main() -> None:
     print(write_results(BENCHMARK, figures | fastest))
 
 
-def _source_of(commit: str, folder: Path) -> Path:
+def source_of(commit: str, folder: Path) -> Path:
+    """The sources of another commit, unpacked."""
     packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")

@@ -1,4 +1,4 @@
-"""Outlines and result files at full size: 1,000 random masks, 100,000 polygons, a plane of 40,000 × 40,000.
+"""Outlines and result files at full size: 1,000 random masks, 100,000 polygons, 518,400 nuclei on 40,000 × 40,000.
 
     python -m benchmarks.measure.segmentation.objects [masks] [polygons] [slide]
 
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from benchmarks.declare import Benchmark
 from benchmarks.record import MEASURED, ROOT, commit, write_results
-from seunet.results import Frame, objects, write_geojson
+from benchmarks.stages import counted
+from seunet.results import CONFIDENCE, HAEMATOXYLIN, Frame, MeasuredPlane, objects, write_geojson
 from seunet.results import write_results as write_files
 from seunet.training import peak_memory_bytes
 from support.geojson import check_qupath, painted, polygon_of, read_geojson
@@ -37,18 +38,34 @@ BENCHMARK = Benchmark(
 
 MASKS, POLYGONS = 1_000, 100_000
 BLOCK_PX, IN_BLOCK = 1000, 121
+ALONG, ALONG_DENSE = 11, 18
+"""Nuclei along the side of a block: as on most slides, and as many as make half a million on 40,000²."""
 PARTS = ("masks", "polygons", "slide")
+STAGES = {
+    "runs and what hangs together": ("seunet.results.components:runs_in", "seunet.results.components:link_runs"),
+    "reading the plane": (f"{__name__}:Tiles.read",),
+    "splitting": ("seunet.results.splitting:split_objects",),
+    "outlines": ("seunet.results.outlines:trace_objects",),
+    "digits": ("seunet.results.texts:coordinates_texts", "seunet.results.texts:numbers_between"),
+    "means of planes": ("seunet.results.measures:add_over_runs",),
+    "ids, features and lines": ("seunet.results.geojson:features",),
+    "labels.tif": ("seunet.results.write:write_label_tiff",),
+    "overlay.png": ("seunet.results.write:overlay_picture", "seunet.results.write:write_overlay"),
+    "finding and handing on objects": ("seunet.results.write:write_objects",),
+}
 FRAME = Frame(1.0, 0, 0, 0.25, ("background", "nucleus"), ((0, 0, 0), (255, 214, 64)))
 
 
 class Tiles:
     """One block of nuclei over and over: a plane of any size that takes the memory of a block."""
 
-    def __init__(self, height_px: int, width_px: int) -> None:
+    def __init__(self, height_px: int, width_px: int, along: int = ALONG) -> None:
         self.height_px, self.width_px = height_px, width_px
         random = np.random.default_rng(0)
-        places = np.stack(np.meshgrid(*[np.arange(11) * 90 + 45] * 2), axis=-1).reshape(-1, 2)
-        shifts, radii = random.integers(-20, 21, places.shape), random.uniform(5, 22, len(places))
+        step = (BLOCK_PX - 10) // along
+        places = np.stack(np.meshgrid(*[np.arange(along) * step + step // 2] * 2), axis=-1).reshape(-1, 2)
+        shift, most = step * 2 // 9, step * 11 // 45
+        shifts, radii = random.integers(-shift, shift + 1, places.shape), random.uniform(5, most, len(places))
         circles = [(float(r), float(c), float(radius)) for (r, c), radius in zip(places + shifts, radii, strict=True)]
         self._block = discs(BLOCK_PX, BLOCK_PX, circles)
 
@@ -164,18 +181,23 @@ def polygon_figures(number: int) -> dict[str, Any]:
 
 
 def slide_figures(side_px: int) -> dict[str, Any]:
-    """All files of one slide."""
-    plane, thumbnail = Tiles(side_px, side_px), np.full((2048, 2048, 3), 220, dtype=np.uint8)
-    with tempfile.TemporaryDirectory() as folder:
+    """All files of one slide full of nuclei, and which stage takes how long."""
+    plane, thumbnail = Tiles(side_px, side_px, ALONG_DENSE), np.full((2048, 2048, 3), 220, dtype=np.uint8)
+    measured = {name: MeasuredPlane(plane, 255.0) for name in (HAEMATOXYLIN, CONFIDENCE)}
+    with tempfile.TemporaryDirectory() as folder, counted(STAGES) as stages:
+        write_files(Path(folder) / "small", Tiles(BLOCK_PX, BLOCK_PX), FRAME, thumbnail, measured=measured)  # compiles
+        stages.clear()
         start, cpu = time.perf_counter(), time.process_time()
-        tally = write_files(Path(folder), plane, FRAME, thumbnail)
+        tally = write_files(Path(folder) / "large", plane, FRAME, thumbnail, measured=measured)
         seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-        sizes = {file.name: file.stat().st_size for file in sorted(Path(folder).iterdir())}
+        stages["all else"] = cpu_seconds - sum(stages.values())
+        sizes = {file.name: file.stat().st_size for file in sorted((Path(folder) / "large").iterdir())}
     return {
         "side_px": side_px,
         "objects": int(tally.objects.sum()),
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu_seconds, 1),
+        "cpu_seconds_by_stage": {stage: round(stages.get(stage, 0.0), 2) for stage in (*STAGES, "all else")},
         "bytes": sizes,
         "peak_memory_mib": round(peak_memory_bytes(torch.device("cpu")) / 2**20),
     }

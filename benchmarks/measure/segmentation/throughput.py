@@ -84,12 +84,18 @@ def plain_unet(folder: Path) -> Path:
     return folder
 
 
-def compared(folder: Path, side_px: int, rounds: int, models: dict[str, Choices]) -> dict[str, Any]:
-    """All of them on one image, round after round."""
+def tissue_image(folder: Path, side_px: int) -> Path:
+    """A square of real tissue."""
     path = folder / f"tissue-{side_px}.png"
     block = tissue_field(None)
     times = -(-side_px // len(block))
     Image.fromarray(np.tile(block, (times, times, 1))[:side_px, :side_px]).save(path)
+    return path
+
+
+def compared(folder: Path, side_px: int, rounds: int, models: dict[str, Choices]) -> dict[str, Any]:
+    """All of them on one image, round after round."""
+    path = tissue_image(folder, side_px)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for turn in range(rounds + 1):
         for name, choices in models.items():
@@ -108,12 +114,12 @@ def timed(path: Path, out: Path, choices: Choices) -> dict[str, float]:
     segment_file(Item(path, None, path.stem), out, choices)
     seconds, cpu_seconds = time.monotonic() - began, time.process_time() - cpu
     parts = json.loads((out / path.stem / "run.json").read_text())["clock"]["seconds_by_part"]
-    named = {"reading": parts["reading"], "network": parts["network"], "writing": parts["writing"] + parts["results"]}
+    named = {"reading": parts["reading"], "network": parts["network"], "writing": parts["results"]}
     return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), **named}
 
 
 def summary(runs: list[dict[str, float]], megapixels: float) -> dict[str, Any]:
-    """Rates, and the share of each part of the median run; the parts go on at the same time."""
+    """Rates, and the share of each part of the median run; writing is what is left when all is computed."""
     middle = sorted(runs, key=lambda run: run["seconds"])[len(runs) // 2]
     parts = {name: middle[name] for name in ("reading", "network", "writing")}
     return {

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seunet.results.geojson import write_geojson
     from seunet.results.label_plane import ArrayPlane, Labels, Plane
     from seunet.results.label_tiff import write_label_tiff
-    from seunet.results.measures import MeasuredPlane
+    from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
     from seunet.results.ome_zarr import write_probabilities
     from seunet.results.pictures.heads_map import head_colors
     from seunet.results.pictures.overlay import write_overlay

@@ -150,17 +150,19 @@ def trace_objects(rows: Any, starts: Any, ends: Any, stops: Any, smooth_px: int)
     smoothed = np.zeros(number, dtype=np.bool_)
     first, placed, ring = 0, 0, 0
     for one in range(number):
-        part = slice(first, stops[one])
-        found, found_stops = trace_rings(rows[part], starts[part], ends[part])
+        begin, first, area = first, stops[one], 0
+        found, found_stops = trace_rings(rows[begin:first], starts[begin:first], ends[begin:first])
         measured[0, one], measured[1, one] = edges_and_corners(found, found_stops)
-        if smooth_px and (ends[part] - starts[part]).sum() >= smooth_px * len(found_stops):
+        for run in range(begin, first):
+            area += ends[run] - starts[run]
+        if smooth_px and area >= smooth_px * len(found_stops):
             found, found_stops = through_middles(found, found_stops)
             smoothed[one] = True
-        points[placed : placed + len(found)] = found
         for stop in found_stops:
             ring_stops[ring] = placed + stop
             ring += 1
-        placed += len(found)
+        for point in range(len(found)):
+            points[placed, 0], points[placed, 1] = found[point, 0], found[point, 1]
+            placed += 1
         object_rings[one] = ring
-        first = stops[one]
     return points[:placed], ring_stops[:ring], object_rings, measured, smoothed

@@ -190,16 +190,20 @@ def grow_into(marks: Any, inside: Any) -> None:
 
 
 @compiled
-def parts_by_rim(inside: Any, rim: Any, neck: float, slack_px: float, min_core_px: int) -> tuple[Any, int]:
-    """`parts_of` what is inside without the rim (of the part within the border); the rim is shared out between them.
+def parts_by_rim(inside: Any, rim: Any, top: int, left: int, rule: tuple[float, float, int]) -> tuple[Any, int]:
+    """`parts_of` what is inside without the rim, which is shared out between them.
 
-    Where nothing large enough is left without the rim, the object is parted by its necks alone.
+    Pixel (1, 1), within the border, is (`top`, `left`) of `rim`, which may be empty.  Where nothing large enough is
+    left without the rim, the object is parted by its necks alone.
     """
-    cores, parted = inside.copy(), False
-    for r in range(rim.shape[0]):
-        for c in range(rim.shape[1]):
-            if rim[r, c] and inside[r + 1, c + 1]:
-                cores[r + 1, c + 1], parted = False, True
+    neck, slack_px, min_core_px = rule
+    cores, parted = inside, False
+    if len(rim):
+        cores = inside.copy()
+        for r in range(1, inside.shape[0] - 1):
+            for c in range(1, inside.shape[1] - 1):
+                if inside[r, c] and rim[top + r - 1, left + c - 1]:
+                    cores[r, c], parted = False, True
     marks, parts = parts_of(cores, neck, slack_px)
     if not parted:
         return marks, parts
@@ -210,25 +214,33 @@ def parts_by_rim(inside: Any, rim: Any, neck: float, slack_px: float, min_core_p
 
 
 @compiled
-def split_runs(
-    rows: Any, starts: Any, ends: Any, neck: float, slack_px: float, rim: Any, min_core_px: int
-) -> tuple[Any, Any, int]:
-    """The runs [runs, (row, start, end)] of an object's parts, the part of each, and how many parts there are.
+def with_room(found: Any, used: int, wanted: int) -> Any:
+    """The same rows, `used` of them, where there is room for as many as are wanted."""
+    if wanted <= len(found):
+        return found
+    more = np.empty((2 * wanted, found.shape[1]), dtype=np.int32)
+    for row in range(used):
+        for column in range(found.shape[1]):
+            more[row, column] = found[row, column]
+    return more
 
-    Runs stay in reading order within a part.  `rim` covers the object's bounding box, or is empty for none.
+
+@compiled
+def put_parts(found: Any, at: int, marks: Any, parts: int, top: int, left: int) -> tuple[Any, int]:
+    """The runs of marked parts as rows (row, start, end, part), part by part and in reading order, from row `at` on.
+
+    Pixel (1, 1) of `marks` is (`top`, `left`).  The array, which may be a longer one, and where they end.
     """
-    top, left = rows[0], starts.min()
-    inside = np.zeros((rows[-1] - top + 3, ends.max() - left + 2), dtype=np.bool_)
-    for run in range(len(rows)):
-        for column in range(starts[run], ends[run]):
-            inside[rows[run] - top + 1, column - left + 1] = True
-    marks, parts = parts_by_rim(inside, rim, neck, slack_px, min_core_px)
-    number = 0
+    places = np.zeros(parts + 2, dtype=np.int64)
     for r in range(1, marks.shape[0]):
         for c in range(1, marks.shape[1]):
-            number += marks[r, c] != 0 and marks[r, c] != marks[r, c - 1]
-    runs, part = np.empty((number, 3), dtype=np.int32), np.empty(number, dtype=np.int64)
-    placed = 0
+            if marks[r, c] and marks[r, c] != marks[r, c - 1]:
+                places[marks[r, c] + 1] += 1
+    places[1] = at
+    for mark in range(1, parts + 1):
+        places[mark + 1] += places[mark]
+    stop = places[parts + 1]
+    found = with_room(found, at, stop)
     for r in range(1, marks.shape[0]):
         c = 1
         while c < marks.shape[1]:
@@ -236,53 +248,41 @@ def split_runs(
             while c < marks.shape[1] and marks[r, c] == mark:
                 c += 1
             if mark:
-                runs[placed, 0], runs[placed, 1], runs[placed, 2] = r - 1 + top, start - 1 + left, c - 1 + left
-                part[placed] = mark
-                placed += 1
-    return runs, part, parts
-
-
-@compiled
-def put_part_by_part(found: Any, at: int, runs: Any, part: Any, parts: int) -> None:
-    """Rows (row, start, end, part) from row `at` of `found` on, the parts one after the other."""
-    places = np.zeros(parts + 2, dtype=np.int64)
-    for mark in part:
-        places[mark + 1] += 1
-    places[1] = at
-    for mark in range(1, parts + 1):
-        places[mark + 1] += places[mark]
-    for run in range(len(runs)):
-        place = places[part[run]]
-        places[part[run]] += 1
-        found[place, :3], found[place, 3] = runs[run], part[run]
+                place = places[mark]
+                places[mark] += 1
+                found[place, 0], found[place, 3] = r - 1 + top, mark
+                found[place, 1], found[place, 2] = start - 1 + left, c - 1 + left
+    return found, stop
 
 
 @compiled
 def split_objects(
     rows: Any, starts: Any, ends: Any, stops: Any, splits: Any, rule: tuple[float, float, int], rim: Any, corner: Any
 ) -> Any:
-    """`split_runs` of every object, of which the runs end before `stops`, that `splits`; the others as they are.
+    """The parts of every object, of which the runs end before `stops`, that `splits`; the others as they are.
 
     [runs, (row, start, end, part, object)], part by part.  `rule`: neck, slack and smallest core; `rim` has the
     bounding boxes of all that are split, from `corner` (row, column) on, or is empty for none.
     """
-    neck, slack_px, min_core_px = rule
-    found, placed, first = np.empty((2 * len(rows), 5), dtype=np.int32), 0, 0
+    found, placed, first = np.empty((2 * len(rows), 5), dtype=np.int32), np.int64(0), np.int64(0)
     for one in range(len(stops)):
-        begin, first = first, stops[one]
-        mine = slice(begin, first)
+        begin, first, before = first, stops[one], placed
         if splits[one]:
-            top, left = rows[begin] - corner[0], starts[mine].min() - corner[1]
-            between = rim[top : rows[first - 1] - corner[0] + 1, left : ends[mine].max() - corner[1]]
-            runs, part, parts = split_runs(rows[mine], starts[mine], ends[mine], neck, slack_px, between, min_core_px)
+            top, left, right = np.int64(rows[begin]), np.int64(starts[begin]), np.int64(ends[begin])
+            for run in range(begin, first):
+                left, right = min(left, starts[run]), max(right, ends[run])
+            inside = np.zeros((rows[first - 1] - top + 3, right - left + 2), dtype=np.bool_)
+            for run in range(begin, first):
+                for column in range(starts[run], ends[run]):
+                    inside[rows[run] - top + 1, column - left + 1] = True
+            marks, parts = parts_by_rim(inside, rim, top - corner[0], left - corner[1], rule)
+            found, placed = put_parts(found, placed, marks, parts, top, left)
         else:
-            runs, part, parts = np.empty((first - begin, 3), dtype=np.int32), np.ones(first - begin, dtype=np.int64), 1
-            runs[:, 0], runs[:, 1], runs[:, 2] = rows[mine], starts[mine], ends[mine]
-        if placed + len(runs) > len(found):
-            more = np.empty((2 * (placed + len(runs)), 5), dtype=np.int32)
-            more[:placed] = found[:placed]
-            found = more
-        put_part_by_part(found, placed, runs, part, parts)
-        found[placed : placed + len(runs), 4] = one
-        placed += len(runs)
+            found = with_room(found, placed, placed + first - begin)
+            for run in range(begin, first):
+                found[placed, 0], found[placed, 1], found[placed, 2] = rows[run], starts[run], ends[run]
+                found[placed, 3] = 1
+                placed += 1
+        for row in range(before, placed):
+            found[row, 4] = one
     return found[:placed]

@@ -35,7 +35,9 @@ def put_whole(text: Any, at: int, value: int) -> int:
 @compiled
 def put_decimal(text: Any, at: int, units: int, decimals: int) -> int:
     """`units` / 10^`decimals` with as few digits as that needs; where they end."""
-    one = 10**decimals
+    one = 1
+    for _ in range(decimals):
+        one *= 10
     at = put_whole(text, at, units // one)
     rest = units % one
     if rest:
@@ -50,21 +52,16 @@ def put_decimal(text: Any, at: int, units: int, decimals: int) -> int:
 
 
 @compiled
-def put_thousandths(text: Any, at: int, thousandths: int) -> int:
-    if thousandths < 0:
-        text[at] = MINUS
-        at, thousandths = at + 1, -thousandths
-    end: int = put_decimal(text, at, thousandths, 3)
-    return end
-
-
-@compiled
-def put_point(text: Any, at: int, x: int, y: int) -> int:
-    """[x,y], in thousandths, and a comma."""
+def put_point(text: Any, at: int, x: int, y: int, decimals: int) -> int:
+    """[x,y], in units of the last decimal, and a comma."""
     text[at] = OPENED
-    at = put_thousandths(text, at + 1, x)
-    text[at] = COMMA
-    at = put_thousandths(text, at + 1, y)
+    for units in (x, y):
+        at += 1
+        if units < 0:
+            text[at] = MINUS
+            at += 1
+        at = put_decimal(text, at, abs(units), decimals)
+        text[at] = COMMA
     text[at], text[at + 1] = CLOSED, COMMA
     return at + 2
 
@@ -90,9 +87,10 @@ def coordinates_texts(
             text[at] = OPENED
             at += 1
             for place in range(start, ring_stops[ring] + 1):
-                point = points[place if place < ring_stops[ring] else start]
-                x, y = point[0] * scales[one] * 1000, point[1] * scales[one] * 1000
-                at = put_point(text, at, np.int64(np.rint(x)) - 1000 * offset_x, np.int64(np.rint(y)) - 1000 * offset_y)
+                point = place if place < ring_stops[ring] else start
+                x = np.int64(np.rint(points[point, 0] * scales[one] * 1000)) - 1000 * offset_x
+                y = np.int64(np.rint(points[point, 1] * scales[one] * 1000)) - 1000 * offset_y
+                at = put_point(text, at, x, y, np.int64(3))
             text[at - 1], text[at] = CLOSED, COMMA
             at += 1
             start = ring_stops[ring]
@@ -124,7 +122,9 @@ def numbers_between(words: Any, word_stops: Any, values: Any, decimals: Any) -> 
             if number == numbers:
                 break
             value = values[row, number]
-            units = abs(value) * 10.0 ** decimals[number]
+            units = abs(value)
+            for _ in range(decimals[number]):
+                units *= 10
             if not units < LARGE or abs(units - np.floor(units) - 0.5) < NEAR:
                 doubtful[row] = True
                 continue

@@ -25,6 +25,21 @@ def paint_objects(
 
 
 @compiled
+def count(counts: Any, strip: Any, rows: Any, columns: Any, places: Any) -> int:
+    """Count the `places` of the codes in a part of `strip`; the most frequent of them, the first of equals."""
+    for place in range(len(counts)):
+        counts[place] = 0
+    for row in range(rows[0], rows[1]):
+        for column in range(columns[0], columns[1]):
+            counts[places[strip[row, column]]] += 1
+    most = 0
+    for place in range(1, len(counts)):
+        if counts[place] > counts[most]:
+            most = place
+    return most
+
+
+@compiled
 def tint(
     picture: Any, labels: Any, lost: Any, strip: Any, rows: Any, columns: Any, places: Any, colors: Any, weights: Any
 ) -> None:
@@ -43,11 +58,8 @@ def tint(
             if size == 1 and not weights[first]:  # most of a picture that is as large as the plane
                 labels[r, c], lost[r, c] = first, first == last
                 continue
-            counts[:] = 0
-            for row in range(rows[0, r], rows[1, r]):
-                for column in range(columns[0, c], columns[1, c]):
-                    counts[places[strip[row, column]]] += 1
-            labels[r, c], lost[r, c] = counts.argmax(), 2 * counts[last] >= size
+            labels[r, c] = count(counts, strip, rows[:, r], columns[:, c], places)
+            lost[r, c] = 2 * counts[last] >= size
             for channel in range(3):
                 value = np.float32(picture[r, c, channel])
                 for place in range(last):
