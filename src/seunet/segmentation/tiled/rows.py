@@ -18,8 +18,15 @@ from seunet.segmentation.tiled.receptive_field import (
     seen_by_upsampling,
 )
 
-PIECE_ROWS: Final = 128
-"""Rows of a map that are computed at a time, at most."""
+PIECE_ROWS, MOST_PIECE_ROWS = 128, 512
+"""Rows of a map that are computed at a time: of a wide one, and at most."""
+PIECE_PX: Final = PIECE_ROWS * 3072
+"""A piece of a narrow map has more rows, and no more pixels than one of the widest tile: fewer steps, no more memory."""
+
+
+def piece_rows(width: int) -> int:
+    """Rows of a map of this width that are computed at a time, at most."""
+    return max(PIECE_ROWS, min(MOST_PIECE_ROWS, PIECE_PX // max(width, 1) // 32 * 32))
 
 
 class Rows(ABC):
@@ -39,7 +46,7 @@ class Rows(ABC):
             return self.compute(span)
         stop = self._pieces[-1][0].stop if self._pieces else span.start
         while stop < span.stop:
-            fresh = Span(stop, min(stop + PIECE_ROWS, span.stop))
+            fresh = Span(stop, min(stop + piece_rows(self.columns.length), span.stop))
             given, piece = self.compute(fresh)
             self._pieces.append((fresh, piece[..., fresh.within(given), :]))
             self.release(fresh.stop)
@@ -94,11 +101,12 @@ class ConvolvedRows(Rows):
     ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
-        self._source, self._convolution, self._norm, self._radius = source, convolution, norm, radius
+        self._source, self._convolution, self._radius = source, convolution, radius
+        self._affine: Tensor | None = norm.folded()  # type: ignore[operator]
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
         given, features = self._source.rows(seen_by_filter(span, self._radius, self.height))
-        rows, affine = span.within(given), self._norm.folded()  # type: ignore[operator]
+        rows, affine = span.within(given), self._affine
         if isinstance(self._convolution, GaussianConv2d):
             result = self._convolution(features, affine=affine, relu=True, rows=rows)
         else:

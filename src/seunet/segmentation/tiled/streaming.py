@@ -12,6 +12,7 @@ pooling starts at the image's corner, so a block has the very numbers of the who
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from torch import Tensor
 
@@ -26,14 +27,16 @@ from seunet.segmentation.tiled.receptive_field import (
     seen_by_upsampling,
 )
 from seunet.segmentation.tiled.rows import (
-    PIECE_ROWS,
     ConvolvedRows,
     ImageRows,
     JoinedRows,
     PooledRows,
     Rows,
     SkippedRows,
+    piece_rows,
 )
+
+FEW_CHANNELS: Final = 12
 
 
 class Block:
@@ -115,8 +118,10 @@ def predict_block(
     """
     rows, columns = core
     features = Block(model, radii, pixels, held, size).features(columns)
-    for start in range(rows.start, rows.stop, PIECE_ROWS):
-        piece = Span(start, min(start + PIECE_ROWS, rows.stop))
+    # As for a head of a dozen channels; wider networks need the memory.
+    step = piece_rows(columns.length * max(1, model.heads * model.head.convolution.in_channels // FEW_CHANNELS))
+    for start in range(rows.start, rows.stop, step):
+        piece = Span(start, min(start + step, rows.stop))
         _, seen = features.rows(piece)
         if model.projection is not None:
             seen = model.projection(seen)
