@@ -73,15 +73,16 @@ def one_head() -> str:
     versions = [name for name in ("before", "now") if name in candidates]
     plain = candidates["unet"]["mpx_per_cpu_s"]
     rates = {name: candidates[name]["mpx_per_cpu_s"] for name in versions}
-    shares = (
-        f"{100 * row['writing_share']:.0f} %, {100 * row['median_writing_share']:.0f} %"
-        for row in (candidates[name] for name in versions)
-    )
     rows = [
         ("megapixels per CPU second", *(f"{rate:.2f}" for rate in rates.values())),
         ("× the plain UNet", *(f"{rate / plain:.1f}" for rate in rates.values())),
-        ("writing, of the time by the clock, fastest and median run", *shares),
     ]
+    for size, group in ((side, candidates), (2 * side, report["twice_as_large"])):
+        shares = (
+            f"{100 * group[name]['writing_share']:.0f} %, {100 * group[name]['median_writing_share']:.0f} %"
+            for name in versions
+        )
+        rows.append((f"writing, of the time by the clock, fastest and median run, {size}²", *shares))
     titles = {"before": f"`{str(report['before_commit'])[:7]}`", "now": "now"}
     table = markdown_table([f"{side}², one head, one thread", *(titles[name] for name in versions)], rows)
     return f"{table}\n\n{_stages(report)}\n\n{_threads(report)}"

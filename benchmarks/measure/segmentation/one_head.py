@@ -95,12 +95,16 @@ def main() -> None:
         candidates = {"now": (ROOT / "src", one_head, 1), f"now, {THREADS} threads": (ROOT / "src", one_head, THREADS)}
         if asked.before:
             candidates["before"] = source_of(asked.before, folder / "before"), one_head, 1
+        alone = {name: candidates[name] for name in ("now", "before") if name in candidates}
         candidates["unet"] = ROOT / "src", unet, 1
         runs = in_turn(image, folder, candidates, asked.rounds)
+        larger = in_turn(tissue_image(folder, 2 * asked.side), folder, alone, asked.rounds)
         stages = stage_seconds(image, folder / "stages", one_head)
     figures = {name: summary(rows, asked.side**2 / 1e6) for name, rows in runs.items()}
     facts = {"before_commit": asked.before, "rounds": asked.rounds, "side_px": asked.side, "load": os.getloadavg()[0]}
-    print(write_results(BENCHMARK, facts | {"candidates": figures, "threads": THREADS, "stages_cpu_s": stages}))
+    twice = {name: summary(rows, 4 * asked.side**2 / 1e6) for name, rows in larger.items()}
+    found = {"candidates": figures, "twice_as_large": twice, "threads": THREADS, "stages_cpu_s": stages}
+    print(write_results(BENCHMARK, facts | found))
 
 
 def in_turn(

@@ -21,7 +21,7 @@ from seunet.segmentation.tiled.receptive_field import (
 PIECE_ROWS, MOST_PIECE_ROWS = 128, 512
 """Rows of a map that are computed at a time: of a wide one, and at most."""
 PIECE_PX: Final = PIECE_ROWS * 3072
-"""A piece of a narrow map has more rows, and no more pixels than one of the widest tile: fewer steps, no more memory."""
+"""Of a piece: a narrow map has more rows, and no more pixels than that of the widest tile, for fewer steps."""
 
 
 def piece_rows(width: int) -> int:
