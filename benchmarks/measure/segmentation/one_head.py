@@ -95,7 +95,7 @@ def main() -> None:
         candidates = {"now": (ROOT / "src", one_head, 1), f"now, {THREADS} threads": (ROOT / "src", one_head, THREADS)}
         if asked.before:
             candidates["before"] = source_of(asked.before, folder / "before"), one_head, 1
-        alone = {name: candidates[name] for name in ("now", "before") if name in candidates}
+        alone = {name: each for name, each in candidates.items() if name in ("now", "before")}
         candidates["unet"] = ROOT / "src", unet, 1
         runs = in_turn(image, folder, candidates, asked.rounds)
         larger = in_turn(tissue_image(folder, 2 * asked.side), folder, alone, asked.rounds)
