@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import shlex
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,14 @@ def results(name: str) -> dict[str, Any]:
 def source(report: dict[str, Any]) -> str:
     """The line below a table: how its figures are made today, and of which code they are."""
     return f"`{report['again']}` (measured at commit `{report['commit'][:12]}`, {report['machine']['cores']} cores)."
+
+
+def source_of(commit: str, folder: Path) -> Path:
+    """`src` as it was at a commit, unpacked into `folder`: what PYTHONPATH needs to measure it."""
+    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "src"
 
 
 def _git(*arguments: str) -> str:

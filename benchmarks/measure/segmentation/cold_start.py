@@ -11,13 +11,11 @@ process and its children, which a busy machine changes less than the clock.  The
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import resource
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections import defaultdict
@@ -25,7 +23,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.declare import Benchmark
-from benchmarks.record import ROOT, write_results
+from benchmarks.record import ROOT, source_of, write_results
 from seunet.images import encode_png, open_guarded
 
 BENCHMARK = Benchmark(
@@ -81,14 +79,6 @@ def main() -> None:
     fastest = {version: {row: _smallest(times) for row, times in rows.items()} for version, rows in found.items()}
     figures = {"before_commit": asked.before, "rounds": asked.rounds, "import_torch": _smallest(torch_alone)}
     print(write_results(BENCHMARK, figures | fastest))
-
-
-def source_of(commit: str, folder: Path) -> Path:
-    """The sources of another commit, unpacked."""
-    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "src"
 
 
 def _measured(source: Path, image: Path, folder: Path) -> dict[str, Times]:

@@ -80,7 +80,10 @@ _mix_one, _mix_several = mix_group(1), mix_group(MIXED_AT_ONCE)
 def mix(
     matrix: Any, width: int, depth: int, source: Any, source_stride: int, count: int, target: Any, target_stride: int
 ) -> None:
-    """target[m, n] = Σ_k matrix[m // 4, k, m % 4] · source[k, n],  m < width (a multiple of 4), n < count (whole vectors)."""
+    """target[m, n] = Σ_k matrix[m // 4, k, m % 4] · source[k, n],  m < width (a multiple of 4), n < count.
+
+    The count is one of whole vectors.
+    """
     lanes = lane_count(source)
     n = 0
     while n < count:

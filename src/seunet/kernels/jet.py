@@ -138,7 +138,7 @@ def convolve(
 def _packed_matrix(matrix: Tensor) -> Tensor:
     """The matrix with columns of zeros up to a multiple of four, four columns after the other: as `mix` reads it."""
     padded = torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 4))
-    return padded.reshape(len(padded), -1, 4).transpose(0, 1).contiguous()
+    return padded.view(len(padded), -1, 4).transpose(0, 1).contiguous()
 
 
 def _signs(filters: Filters, like: Tensor) -> Tensor:
