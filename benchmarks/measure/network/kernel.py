@@ -131,7 +131,8 @@ def _server(source: Path) -> subprocess.Popen[str]:
 
 
 def _ask(server: subprocess.Popen[str], network: str, task: str) -> float:
-    assert server.stdin is not None and server.stdout is not None
+    assert server.stdin is not None
+    assert server.stdout is not None
     server.stdin.write(json.dumps([network, task]) + "\n")
     server.stdin.flush()
     return float(server.stdout.readline())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ class PlainUNet(nn.Module):
 
     def __init__(self, widths: Sequence[int] = (60, 120, 240, 480, 960), classes: int = 2) -> None:
         super().__init__()
-        down = list(zip(widths, widths[1:], strict=False))
+        down = list(pairwise(widths))
         self.encoder = nn.ModuleList([_block(3, widths[0]), *(_block(*pair) for pair in down)])
         self.reducers = nn.ModuleList(nn.Conv2d(wide, narrow, 1) for narrow, wide in reversed(down))
         self.decoder = nn.ModuleList(_block(2 * narrow, narrow) for narrow, _ in reversed(down))
