@@ -18,9 +18,9 @@ from pathlib import Path
 from benchmarks.declare import Benchmark
 from benchmarks.docs import (
     data,
-    device,
     export,
     install,
+    network,
     nuclei,
     nuclei_2,
     operation,
@@ -67,39 +67,6 @@ def readme_speed() -> str:
     )
     run = f"Side by side in one run, median of {report['rounds']} rounds on two threads"
     return f"{text}\n\n{dense} {run}: {source(report)}"
-
-
-def speed_tables() -> str:
-    report = results("speed")
-    parts = []
-    for title, group in (("Forward", report["forward"]), ("Training step", report["training_step"])):
-        for shape, rows in group.items():
-            header = [f"{title}, {shape}", "median", "× unet", "fastest", "× unet"]
-            parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
-    for shape, rows in report["reference"].items():
-        header = [f"SEUNet forward, {shape}, by backend", "median", "× reference", "fastest", "× reference"]
-        parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
-    sizes = [f"{row['size_px']}²" for row in report["sweep"]]
-    parts.append(
-        markdown_table(["SEUNet forward", *sizes], [["ns a pixel", *(row["ns_per_pixel"] for row in report["sweep"])]])
-    )
-    memory = [(shape, row["unet"], row["seunet"]) for shape, row in report["peak_memory_mib"].items()]
-    parts.append(markdown_table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
-    bound, forward = report["arithmetic_256"], report["forward"]["1×3×256×256"]["seunet"]["fastest_ms"]
-    parts.append(
-        f"**What remains.** A 256² forward pass has {bound['mixing_gmac']} billion multiply-adds of mixing and "
-        f"{bound['filtering_gmac']} of filtering (mirrored taps counted once). At the rate of a large matrix product, "
-        f"{bound['matrix_product_gmac_per_second']} billion a second here, they take {bound['bound_ms']} ms; the "
-        f"fastest pass took {forward:.0f} ms. The rest is pooling, upsampling and concatenation, at the speed "
-        "of memory, and the filtering, whose limit is its loads and not its arithmetic."
-    )
-    parts.append(source(report))
-    return "\n\n".join(parts)
-
-
-def _speed_row(name: str, row: dict[str, float]) -> tuple[str, ...]:
-    median, fastest = f"{row['median_ms']:.0f} ms", f"{row['fastest_ms']:.0f} ms"
-    return f"`{name}`", median, f"{row['median_ratio']:.3f}", fastest, f"{row['fastest_ratio']:.3f}"
 
 
 def eight_layers() -> str:
@@ -159,55 +126,8 @@ def layers() -> str:
     return f"{text}\n\n{source(report)}"
 
 
-def parts() -> str:
-    """The parts of the CPU path by themselves."""
-    report = results("parts")
-    threads = markdown_table(
-        ["one layer right after an operation of torch", "median", "× one thread"],
-        ((name, f"{row['median_ms']:.2f} ms", f"{row['median_ratio']:.2f}") for name, row in report["threads"].items()),
-    )
-    maps = markdown_table(
-        ["60 channels at 256²", "torch", "ours", "× torch"],
-        (
-            (
-                name,
-                f"{row['torch']['median_ms']:.2f} ms",
-                f"{row['ours']['median_ms']:.2f} ms",
-                row["ours"]["median_ratio"],
-            )
-            for name, row in report["maps"].items()
-        ),
-    )
-    return f"{threads}\n\n{maps}\n\n{source(report)}"
-
-
-def cold_start() -> str:
-    """The first image before and now."""
-    report = results("cold_start")
-    titles = {
-        "call, no cache": "`seunet.segment`, nothing compiled",
-        "call, new process": "`seunet.segment`, new process",
-        "call, second": "`seunet.segment`, second call",
-        "command, no cache": "`seunet segment`, nothing compiled",
-        "command, new process": "`seunet segment`, new process",
-        "warm-up": "`seunet warm-up`",
-    }
-    versions = [name for name in ("before", "now") if name in report]
-    rows = [(title, *(_seconds(report[version].get(row)) for version in versions)) for row, title in titles.items()]
-    header = ["", *({"before": f"`{report['before_commit']}`", "now": "now"}[name] for name in versions)]
-    alone = f"`import torch` alone, in a process of its own: {_seconds(report['import_torch'])} s."
-    note = f"The smallest of {report['rounds']} rounds in turn, on a machine that had other work: the clock was loaded."
-    return f"{markdown_table(header, rows)}\n\n{alone} {note} {source(report)}"
-
-
-def _seconds(times: dict[str, float] | None) -> str:
-    return "–" if times is None else f"{times['cpu_s']:.1f} ({times['clock_s']:.1f})"
-
-
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"speed": readme_speed, "told": told.in_short, "throughput": slides.in_short},
-    "docs/speed.md": {"tables": speed_tables, "cold-start": cold_start, "one-head": slides.one_head},
-    "docs/decisions/0002-fused-kernel.md": {"parts": parts},
     "docs/decisions/0003-geometric-preset.md": {"eight-layers": eight_layers},
     "docs/rivals.md": {"networks": networks, "layers": layers},
     "docs/equivariance.md": {"at-scale": at_scale, "every-model": every_model},
@@ -223,7 +143,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     **outputs.BLOCKS,
     **slides.BLOCKS,
     **view.BLOCKS,
-    **device.BLOCKS,
+    **network.BLOCKS,
     **operation.BLOCKS,
     **reliability.BLOCKS,
 }

@@ -25,9 +25,8 @@ from typing import Any
 import torch
 
 from benchmarks.declare import SKIMAGE, Benchmark
-from benchmarks.measure.segmentation.cold_start import source_of
 from benchmarks.measure.segmentation.throughput import plain_unet, tissue_image, trained_at
-from benchmarks.record import ROOT, write_results
+from benchmarks.record import ROOT, source_of, write_results
 from benchmarks.stages import counted
 from seunet.memory import keep_freed_memory
 from seunet.segmentation import Choices, Item, segment_file
