@@ -136,6 +136,21 @@ def test_any_shape_order_sigma_and_type_gives_the_reference_without_nan(
     assert relative_error(result, expected) < (2e-5 if dtype == torch.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("width", [64, 150, 300])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4])
+def test_maps_of_many_vectors_and_several_blocks_give_the_reference(order: int, width: int) -> None:
+    sigma, radii = torch.tensor([0.7, 4.0]), [2, 8]
+    image, coefficients = torch.randn(1, 2, 3, 19, width), torch.randn(jet_size(order), 3, 5)
+    found = []
+    for backend in ("reference", "numba"):
+        pixels = image.clone().requires_grad_()
+        with seunet.kernel_backend(backend):
+            result = jet_convolution(pixels, coefficients, sigma, radii)
+        found.append((result.detach(), *torch.autograd.grad(result.square().sum() / 2, pixels)))
+    for theirs, ours in zip(*found, strict=True):
+        assert relative_error(ours, theirs) < 2e-5
+
+
 @pytest.mark.parametrize("backend", ["reference", "torch", "numba"])
 def test_an_affine_map_and_relu_follow_the_convolution(backend: str) -> None:
     image, coefficients = torch.randn(2, 3, 4, 9, 21), torch.randn(3, 4, 5)
