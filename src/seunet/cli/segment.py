@@ -20,6 +20,7 @@ from seunet.memory import keep_freed_memory
 from seunet.progress import silent
 
 if TYPE_CHECKING:
+    from seunet.models import ScaleUNet
     from seunet.progress import Progress
     from seunet.segmentation.inputs import Inputs, Item
     from seunet.segmentation.options import Choices
@@ -168,13 +169,7 @@ def segment(
     in_stores = place.url is not None or any(item.remote is not None for item in found.items)
     if in_stores and (dask is not None or (workers or 1) > 1):
         raise InputError("--dask and --workers take folders, no addresses of stores; mount the store on all nodes")
-    card = used.card
-    if used.source is not None:
-        print(f"note: model {used.source}", file=sys.stderr)
-    if card is not None and card.licence:
-        print(f"note: licence of {model}: {card.licence}", file=sys.stderr)
-    for warning in found.warnings:
-        print(f"note: {warning}", file=sys.stderr)
+    _print_notes(model, used, found.warnings)
     results: Iterable[Result]
     bars = ExitStack()
     announce = _announcer(found, place.named, bars)
@@ -203,6 +198,15 @@ def segment(
         print(totals)
     if totals.exit_code:
         raise typer.Exit(totals.exit_code)
+
+
+def _print_notes(name: str, model: ScaleUNet, warnings: Iterable[str]) -> None:
+    if model.source is not None:
+        print(f"note: model {model.source}", file=sys.stderr)
+    if model.card is not None and model.card.licence:
+        print(f"note: licence of {name}: {model.card.licence}", file=sys.stderr)
+    for warning in warnings:
+        print(f"note: {warning}", file=sys.stderr)
 
 
 def _choices(**options: Any) -> Choices:
