@@ -1,8 +1,9 @@
-"""Every export, run by the program it is for: how far its labels are ours, on the demo image at three sizes.
+"""Every export, run from its files alone: how far its labels are ours, on the demo image at three sizes.
 
     python -m benchmarks.reliability.round_trips
 
-`seunet export nuclei --to …`, then the files alone; each image is taken as one of the model's µm per pixel.
+`seunet export nuclei --to …`, then ONNX Runtime, OpenVINO or torch; each image is taken as one of the model's µm per
+pixel.  What is for bioimage.io and QuPath is run by torch, with pixels as those programs give them.
 """
 
 from __future__ import annotations
