@@ -74,7 +74,7 @@ def speed_tables() -> str:
         parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
     sizes = [f"{row['size_px']}²" for row in report["sweep"]]
     parts.append(
-        markdown_table(["SEUNet forward", *sizes], [["ns a pixel", *(row["ns_per_pixel"] for row in report["sweep"])]])
+        markdown_table(["SEUNet forward", *sizes], [["ns per pixel", *(row["ns_per_pixel"] for row in report["sweep"])]])
     )
     memory = [(shape, row["unet"], row["seunet"]) for shape, row in report["peak_memory_mib"].items()]
     parts.append(markdown_table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
@@ -110,7 +110,7 @@ def cold_start() -> str:
     rows = [(title, *(_seconds(report[version].get(row)) for version in versions)) for row, title in titles.items()]
     header = ["", *({"before": f"`{report['before_commit']}`", "now": "now"}[name] for name in versions)]
     alone = f"`import torch` alone, in a process of its own: {_seconds(report['import_torch'])} s."
-    note = f"The smallest of {report['rounds']} rounds in turn, on a machine that had other work: the clock was loaded."
+    note = f"The smallest of {report['rounds']} rounds in turn."
     return f"{markdown_table(header, rows)}\n\n{alone} {note} {source(report)}"
 
 

@@ -228,7 +228,7 @@ def main(given: Sequence[str] | None = None) -> None:
     report["sweep"] = sweep(seunet_model, 3)
     print("\nSEUNet forward over the image size:")
     for row in report["sweep"]:
-        print(f"  {row['size_px']:5} px {row['ms']:9.1f} ms {row['ns_per_pixel']:8} ns a pixel")
+        print(f"  {row['size_px']:5} px {row['ms']:9.1f} ms {row['ns_per_pixel']:8} ns per pixel")
     report["peak_memory_mib"] = peak_memory()
     print("\npeak memory of a training step, MiB:", report["peak_memory_mib"])
     if not quick:
