@@ -74,7 +74,9 @@ def speed_tables() -> str:
         parts.append(markdown_table(header, (_speed_row(name, row) for name, row in rows.items())))
     sizes = [f"{row['size_px']}²" for row in report["sweep"]]
     parts.append(
-        markdown_table(["SEUNet forward", *sizes], [["ns per pixel", *(row["ns_per_pixel"] for row in report["sweep"])]])
+        markdown_table(
+            ["SEUNet forward", *sizes], [["ns per pixel", *(row["ns_per_pixel"] for row in report["sweep"])]]
+        )
     )
     memory = [(shape, row["unet"], row["seunet"]) for shape, row in report["peak_memory_mib"].items()]
     parts.append(markdown_table(["Peak memory of a training step, MiB", "unet", "seunet"], memory))
