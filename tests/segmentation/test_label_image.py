@@ -70,13 +70,13 @@ def test_an_image_is_labelled_as_the_network_says(tmp_path: Path, network: Headw
 def test_progress_moves_within_a_tile_and_never_back(
     tmp_path: Path, network: HeadwiseNetwork, pixels: RgbArray
 ) -> None:
-    tall, shown = np.tile(pixels, (3, 1, 1)), []
-    settings = LabelSettings(tile_px=512, tissue=False)
+    tall, shown = np.tile(pixels, (10, 1, 1)), []
+    settings = LabelSettings(tile_px=2048, tissue=False)
     found = label_image(ArrayImage(tall), network, AS_IS, tmp_path / "a", settings, lambda *step: shown.append(step[0]))
     assert found.tiles == 1
     assert shown == sorted(set(shown))
-    assert shown[-1] == 330 * 131
-    assert len(shown) == 1 + 5 * 3  # of each head, pieces of 128 rows
+    assert shown[-1] == 1100 * 131
+    assert len(shown) == 1 + 5 * 3  # of each head, pieces of 512 rows: it is narrow
 
 
 def test_tiles_threads_and_reading_ahead_change_no_byte(
