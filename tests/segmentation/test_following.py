@@ -12,6 +12,7 @@ import pytest
 
 from seunet.errors import StorageError
 from seunet.images import ArrayImage, RgbArray
+from seunet.progress import silent
 from seunet.results import LABELS, Labels
 from seunet.segmentation import HeadwiseNetwork
 from seunet.segmentation.label_image import LabelSettings, label_image
@@ -37,7 +38,7 @@ def pixels() -> RgbArray:
 Make = Callable[[Mapping[str, Labels]], Any]
 
 
-def labelled(folder: Path, network: HeadwiseNetwork, pixels: RgbArray, make: Make, progress: Any = None) -> Any:
+def labelled(folder: Path, network: HeadwiseNetwork, pixels: RgbArray, make: Make, progress: Any = silent) -> Any:
     """Label in small tiles what is followed; what was made, and the labels."""
     with Follower(make) as follower:
         settings = LabelSettings(tile_px=64)

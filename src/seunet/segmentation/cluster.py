@@ -28,7 +28,7 @@ from seunet.models.files import shared_model
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_many import Failure, Result, attempt
+from seunet.segmentation.segment_many import Failure, Result, attempt, said, understood
 from seunet.storage.atomic import write_text
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def work(item: str, passport: str, choices: str) -> str:
         except StorageError as error:
             _full[wanted.token] = " ".join(str(error).split())
             result = _refusal(_full[wanted.token], error.exit_code)
-    return json.dumps({"kind": type(result).__name__, **result._asdict()})
+    return said(result)
 
 
 _full: dict[str, str] = {}
@@ -228,10 +228,10 @@ def _item_text(item: Item) -> str:
 
 
 def _answer(fields: dict[str, Any]) -> Result | Refusal:
-    kind = fields.pop("kind")
-    if kind == FileResult.__name__:
-        return FileResult(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
-    return Refusal(**fields) if kind == Refusal.__name__ else Failure(**fields)
+    if fields["kind"] != Refusal.__name__:
+        return understood(fields)
+    del fields["kind"]
+    return Refusal(**fields)
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from seunet.errors import InputError, SeunetError, StorageError
 from seunet.progress import Progress, silent
@@ -27,6 +28,18 @@ class Failure(NamedTuple):
 
 Result = FileResult | Failure
 Announce = Callable[[Result], None]
+
+
+def said(result: NamedTuple) -> str:
+    """A result, or what a worker has instead, as a line of JSON for another process."""
+    return json.dumps({"kind": type(result).__name__, **result._asdict()})
+
+
+def understood(fields: dict[str, Any]) -> Result:
+    """The way back from `said`."""
+    if fields.pop("kind") == Failure.__name__:
+        return Failure(**fields)
+    return FileResult(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
 
 
 def one_after_the_other(

@@ -22,9 +22,8 @@ from seunet.errors import ResourceError, StorageError
 from seunet.memory import keep_freed_memory
 from seunet.models.places import FolderNotUsed
 from seunet.segmentation.inputs import Item
-from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
-from seunet.segmentation.segment_many import Failure, Result, attempt
+from seunet.segmentation.segment_many import Failure, Result, attempt, said, understood
 from seunet.system import memory_bytes
 
 SMALL_BYTES: Final = 8_000_000
@@ -142,7 +141,7 @@ class _Hand(Thread):
         except OSError:
             answer = ""
         if answer:
-            return _parsed(json.loads(answer))
+            return understood(json.loads(answer))
         code = self._process.wait()
         self._close()
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -161,12 +160,6 @@ def _empty(queue: SimpleQueue[Item]) -> None:
             queue.get_nowait()
     except Empty:
         return
-
-
-def _parsed(fields: dict[str, Any]) -> Result:
-    if fields.pop("kind") == Failure.__name__:
-        return Failure(**fields)
-    return FileResult(fields["name"], fields["state"], tuple(fields["lines"]), fields["row"])
 
 
 def _answered(task: dict[str, Any]) -> Result:
@@ -189,7 +182,7 @@ def serve(threads: int) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         result = _answered(json.loads(line))
-        print(json.dumps({"kind": type(result).__name__, **result._asdict()}), file=answers, flush=True)
+        print(said(result), file=answers, flush=True)
 
 
 if __name__ == "__main__":

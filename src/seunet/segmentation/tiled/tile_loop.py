@@ -67,7 +67,7 @@ class TileLoop:
     read_ahead: int = 1
     seconds: Seconds = field(default_factory=Seconds)
 
-    def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Progress | None) -> None:
+    def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Progress) -> None:
         """Do the tiles of `todo`, in order."""
         total = sum(tile.pixels for tile in wanted)
         done = total - sum(tile.pixels for tile in todo)
@@ -103,7 +103,7 @@ class TileLoop:
         self.seconds.reading += time.monotonic() - began
         return given
 
-    def _predicted(self, given: TileInput, advance: Advance | None, writer: Executor) -> Future[None]:
+    def _predicted(self, given: TileInput, advance: Advance, writer: Executor) -> Future[None]:
         """Compute a tile; its rows are written while others are computed, and its record when all are."""
         began = time.monotonic()
         tile, mine = given.tile, gaps_within(given.part.gaps, given.tile.rows, given.tile.columns)
@@ -150,10 +150,8 @@ class TileLoop:
         self.seconds.writing += time.monotonic() - began
 
 
-def _within(progress: Progress | None, before: int, pixels: int, total: int) -> Advance | None:
+def _within(progress: Progress, before: int, pixels: int, total: int) -> Advance:
     """What is called within a tile of so many `pixels`, `before` which others were done."""
-    if progress is None:
-        return None
     progress(before, total, SEGMENTING)
     return lambda share: progress(before + round(share * pixels), total, SEGMENTING)
 
