@@ -98,8 +98,7 @@ KEPT = [name for name in PROTOCOLS if (RESULTS / name / "measured").is_dir()]
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     page_of(name): {"report": partial(report_text, name)} for name in KEPT
 }
-if "bcss-patches" in KEPT:
-    BLOCKS[page_of("bcss-patches")]["hours"] = bcss_hours
+BLOCKS.setdefault(page_of("bcss-patches"), {})["hours"] = bcss_hours
 
 
 def parser() -> argparse.ArgumentParser:
