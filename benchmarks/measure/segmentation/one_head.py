@@ -60,7 +60,7 @@ for line in sys.stdin:
 STAGES = {
     "kernels": ("seunet.kernels.threads:run",),
     "rest of the network": ("seunet.segmentation.tiled.tile_predictor:HeadwiseNetwork.predict",),
-    "fusion": ("seunet.maths.prediction:Together.fuse_to",),
+    "fusion": ("seunet.maths.prediction:fuse_rows",),
     "planes and ledger": tuple(f"seunet.segmentation.tiled.tile_loop:TileLoop.{name}" for name in ("_write", "_seal")),
     "finding objects": ("seunet.segmentation.one_file:write_objects",),
     "splitting": ("seunet.results.splitting:split_objects",),

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from seunet.maths.fusion import Fusion, confidence, first_largest, fuse
 from seunet.maths.rim import without_rim
-from seunet.memory import own_pages
 
 FUSED_ROWS: Final = 32
 """Rows that are fused at a time: the steps between take several times the memory of the result."""
@@ -40,43 +38,22 @@ class Prediction:
         return Prediction(self.labels[part], self.probabilities[:, part], self.heads[part], self.confidence[part], rim)
 
 
-class Together:
-    """Probabilities [heads, classes, height, width], which are filled from the top, as one prediction.
+def fuse_rows(
+    found: Tensor, said: Prediction, rows: tuple[int, int], fusion: Fusion, rim: int | None, rim_odds: float
+) -> None:
+    """Say of the rows from … to what follows from the probabilities `found` [heads, classes, height, width].
 
     Where `rim` is a class, the rim is told apart by its odds against the class before it, and counts as that class.
     """
-
-    def __init__(self, found: Tensor, fusion: Fusion, rim: int | None, rim_odds: float) -> None:
-        self._found, self._fusion, self._rim, self._rim_odds = found, fusion, rim, rim_odds
-        height, width = found.shape[2:]
-        classes = found.shape[1] - (rim is not None)
-        self._probabilities = torch.from_numpy(own_pages((classes, height, width), np.float32))
-        self._labels, self._heads = (torch.empty(height, width, dtype=torch.uint8) for _ in range(2))
-        self._certainty = torch.empty(height, width)
-        self._on_rim = None if rim is None else torch.empty(height, width, dtype=torch.bool)
-        self.said = Prediction(
-            self._labels.numpy(),
-            self._probabilities.numpy(),
-            self._heads.numpy(),
-            self._certainty.numpy(),
-            None if self._on_rim is None else self._on_rim.numpy(),
-        )
-        self._done = 0
-
-    def fuse_to(self, stop: int) -> tuple[int, int]:
-        """Say what follows for the rows above `stop` that nothing was said of yet: from … to."""
-        first, self._done = self._done, stop
-        for start in range(first, stop, FUSED_ROWS):
-            rows = slice(start, min(start + FUSED_ROWS, stop))
-            part = self._found[None, :, :, rows]
-            if self._on_rim is not None and self._rim is not None:
-                apart = fuse(part, self._fusion)[0]
-                self._on_rim[rows] = apart[self._rim] > self._rim_odds * apart[self._rim - 1]
-                part = without_rim(part, self._rim)
-            fused = fuse(part, self._fusion)[0]
-            self._probabilities[:, rows] = fused
-            self._labels[rows] = first_largest(fused, dim=0)
-            sure = confidence(part)[0]
-            self._heads[rows] = first_largest(sure, dim=0)
-            self._certainty[rows] = sure.amax(0)
-        return first, stop
+    for start in range(*rows, FUSED_ROWS):
+        few = slice(start, min(start + FUSED_ROWS, rows[1]))
+        part = found[None, :, :, few]
+        if rim is not None and said.rim is not None:
+            apart = fuse(part, fusion)[0]
+            said.rim[few] = apart[rim] > rim_odds * apart[rim - 1]
+            part = without_rim(part, rim)
+        fused, sure = fuse(part, fusion)[0], confidence(part)[0]
+        said.probabilities[:, few] = fused
+        said.labels[few] = first_largest(fused, dim=0)
+        said.heads[few] = first_largest(sure, dim=0)
+        said.confidence[few] = sure.amax(0)

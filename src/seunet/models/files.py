@@ -20,11 +20,19 @@ from safetensors.torch import save as tensor_bytes
 
 from seunet.device import usable_device
 from seunet.errors import InputError, ModelFileError
-from seunet.hub.repository import is_on_hub
 from seunet.limits import MAX_PARAMETERS
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig
-from seunet.models.places import CONFIG_NAME, FORMAT, VERSION, WEIGHTS_NAME, Place, model_place, read_config
+from seunet.models.places import (
+    CONFIG_NAME,
+    FORMAT,
+    VERSION,
+    WEIGHTS_NAME,
+    Place,
+    fetched_place,
+    model_place,
+    read_config,
+)
 from seunet.models.registry import build_model, model_config
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
@@ -150,7 +158,7 @@ def shared_model(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
 
     The hub is asked once per process.
     """
-    place = _place_on_hub(os.fspath(name_or_folder)) if is_on_hub(name_or_folder) else model_place(name_or_folder)
+    place = model_place(name_or_folder, _fetched_once)
     folder = place.folder.absolute()
     files = (path for kind in ("json", "safetensors") for path in folder.glob(f"*.{kind}") if path.is_file())
     states = sorted((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
@@ -160,7 +168,7 @@ def shared_model(name_or_folder: str | os.PathLike[str]) -> TrainedModel:
     return found
 
 
-_place_on_hub = lru_cache(maxsize=16)(model_place)
+_fetched_once = lru_cache(maxsize=16)(fetched_place)
 
 
 @lru_cache(maxsize=2)

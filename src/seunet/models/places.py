@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +13,7 @@ from seunet.errors import ModelFileError
 from seunet.hub.fetch import Wanted, fetch_files
 from seunet.hub.repository import PREFIX, is_on_hub, parsed
 from seunet.limits import MAX_MODEL_BYTES
-from seunet.pretrained import BUILT_IN, built_in_models
+from seunet.pretrained import BUILT_IN
 from seunet.scale.files import CONFIG_NAME as SCALE_CONFIG_NAME
 from seunet.scale.files import TENSORS_NAME as SCALE_TENSORS_NAME
 from seunet.storage.tensors import read_config_bytes
@@ -36,17 +37,25 @@ class FolderNotUsed(UserWarning):
     """A model in the working folder has the name of one of the package."""
 
 
-def model_place(name_or_folder: str | os.PathLike[str]) -> Place:
-    """Where a model is.
+def built_in_models() -> list[str]:
+    """The names of the trained models in the package."""
+    return sorted(path.parent.name for path in BUILT_IN.glob(f"*/{CONFIG_NAME}"))
+
+
+def fetched_place(name: str) -> Place:
+    """Where the model of a repository is; the hub is asked each time."""
+    optional = (*ESTIMATOR_NAMES, CARD_NAME)
+    wanted = Wanted(CONFIG_NAME, optional, WEIGHTS_NAME, check=read_config, limit_bytes=MAX_MODEL_BYTES)
+    fetched = fetch_files(parsed(name), wanted)
+    return Place(fetched.folder, str(fetched.repository))
+
+
+def model_place(name_or_folder: str | os.PathLike[str], fetch: Callable[[str], Place] = fetched_place) -> Place:
+    """Where a model is; one on the hub is brought by `fetch`.
 
     The name of a model of the package means that model in every working folder, whatever lies there: `export nuclei -o
     nuclei` leaves a folder that is no model.  A folder of that name is given as `./nuclei`, or as a `Path`.
     """
-    if is_on_hub(name_or_folder):
-        optional = (*ESTIMATOR_NAMES, CARD_NAME)
-        wanted = Wanted(CONFIG_NAME, optional, WEIGHTS_NAME, check=read_config, limit_bytes=MAX_MODEL_BYTES)
-        fetched = fetch_files(parsed(name_or_folder), wanted)
-        return Place(fetched.folder, str(fetched.repository))
     place = Path(name_or_folder)
     is_path = isinstance(name_or_folder, os.PathLike) and place.is_dir()
     if os.fspath(name_or_folder) in built_in_models() and not is_path:
@@ -55,6 +64,8 @@ def model_place(name_or_folder: str | os.PathLike[str]) -> Place:
             text = f"{place}: the model of the package is used; for the folder of that name write ./{place}"
             warnings.warn(text, FolderNotUsed, stacklevel=1)
         return Place(BUILT_IN / place)
+    if is_on_hub(name_or_folder):
+        return fetch(os.fspath(name_or_folder))
     if place.is_dir():
         return Place(place)
     shipped = ", ".join(built_in_models())

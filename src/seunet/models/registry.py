@@ -15,9 +15,9 @@ from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.layers.hooks import hooked
 from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
 from seunet.models.config import GaussianConfig, ModelConfig, ScaleListConfig, SteerableConfig, validated
+from seunet.models.places import built_in_models
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.pretrained import built_in_models
 
 
 class PlainConv2d(nn.Module):

@@ -5,8 +5,3 @@ from typing import Final
 
 BUILT_IN: Final = Path(__file__).parent
 """Models that ship with the package, by the names of their folders."""
-
-
-def built_in_models() -> list[str]:
-    """The names of the trained models in the package."""
-    return sorted(path.parent.name for path in BUILT_IN.glob("*/config.json"))

@@ -22,6 +22,7 @@ from seunet.images.image import Image
 from seunet.images.overview import thumbnail
 from seunet.images.sandboxed import open_guarded
 from seunet.memory import give_back_freed_memory
+from seunet.models.card import ModelCard
 from seunet.models.files import shared_model
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress, silent
@@ -113,16 +114,15 @@ def segment_file(
     return FileResult(item.name, "part" if found.gaps else "done", lines, document["summary"])
 
 
-def frame_for(image: Image, model: ScaleUNet, plan: ReadingPlan) -> Frame:
-    """Where the working pixels lie on the slide, and what the codes mean."""
-    card = model.card
+def frame_for(image: Image, card: ModelCard | None, classes: int, plan: ReadingPlan) -> Frame:
+    """Where the working pixels lie on the slide, and what the codes of so many classes mean."""
     names = card.class_names if card is not None else ()
-    named = names[: model.told_classes] or tuple(f"class {code}" for code in range(model.classes))
+    named = names[:classes] or tuple(f"class {code}" for code in range(classes))
     colors: Sequence[Color] = card.class_colors if card is not None and card.class_colors else ()
-    chosen = tuple(colors[: model.told_classes]) or tuple(COLORS[code % len(COLORS)] for code in range(model.classes))
-    counted = (card is not None and card.instances) or (card is None and model.classes == 2)
+    chosen = tuple(colors[:classes]) or tuple(COLORS[code % len(COLORS)] for code in range(classes))
+    counted = (card is not None and card.instances) or (card is None and classes == 2)
     background = 0 if counted else next((code for code, name in enumerate(named) if name == BACKGROUND), None)
-    regions = () if counted else (code for code in range(model.classes) if code != background)
+    regions = () if counted else (code for code in range(classes) if code != background)
     mpp = None if image.mpp is None else image.mpp.mean * plan.downsample
     size = image.levels[0].height_px, image.levels[0].width_px
     corner = image.bounds.x, image.bounds.y
@@ -141,10 +141,10 @@ def _analysed(
     regions: Regions | None,
     name: str,
 ) -> tuple[dict[str, Any], Labelled]:
-    frame = frame_for(image, model, plan)
     network = shared_predictor_for(
         model, plan.factor, plan.relative_scale is not None, choices.fusion, None, choices.device, choices.runtime
     )
+    frame = frame_for(image, model.card, network.classes, plan)
     settings = LabelSettings(
         heads=network.heads > 1,
         tile_px=choices.tile_px,

@@ -73,7 +73,7 @@ def segment(
         size = source.levels[0].height_px, source.levels[0].width_px
         probabilities, confidence, heads, rim = found if found[2].shape == size else _own_pixels(*found, size)
         seen = find_tissue(source) if tissue else None
-        frame = frame_for(source, used, replace(chosen, downsample=1.0))
+        frame = frame_for(source, used.card, network.classes, replace(chosen, downsample=1.0))
     if seen is not None:
         mask = ~seen.mask((0, size[0]), (0, size[1]), 1.0)
         probabilities[:, mask] = 0

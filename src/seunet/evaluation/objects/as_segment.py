@@ -51,8 +51,8 @@ def found_objects(
     known = known_scale(image, model, choice)
     plan = plan_for(model, known.used, image.levels)
     least = least_area(min_area, known.mpp, plan.downsample)
-    frame = frame_for(image, model, plan)
     network = predictor_for(model, plan.factor, plan.relative_scale is not None, USUAL.fusion, device=device)
+    frame = frame_for(image, model.card, network.classes, plan)
     settings = LabelSettings(
         heads=False, tissue=USUAL.tissue and frame.background is not None, background=frame.background or 0
     )

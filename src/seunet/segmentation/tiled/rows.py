@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Final
 
 import torch
@@ -38,6 +39,8 @@ class Rows(ABC):
 
     def __init__(self, height: int, columns: Span, held: bool = True) -> None:
         self.height, self.columns, self.held = height, columns, held
+        self.sources: tuple[Rows, ...] = ()
+        """The maps that this one is made of."""
         self._pieces: list[tuple[Span, Tensor]] = []
 
     def rows(self, span: Span) -> tuple[Span, Tensor]:
@@ -74,12 +77,22 @@ class Rows(ABC):
                 remaining.append((kept, piece))
         self._pieces = remaining
 
+    def release(self, following: int) -> None:
+        """No row above this one will be computed again: tell those that this map is made of."""
+        if following >= self.height:
+            needed = [source.height for source in self.sources]
+        else:
+            needed = [span.start for span in self.seen(Span(following, following + 1))]
+        for source, row in zip(self.sources, needed, strict=True):
+            source.forget(row)
+
     @abstractmethod
     def compute(self, span: Span) -> tuple[Span, Tensor]:
         """As `rows`, of rows that are not kept."""
 
-    def release(self, following: int) -> None:  # noqa: B027 (nothing to tell, for those at the beginning)
-        """No row above this one will be computed again: tell those that this map is made of."""
+    def seen(self, span: Span) -> tuple[Span, ...]:
+        """The rows of each source that `span` is computed from."""
+        return ()
 
 
 class ImageRows(Rows):
@@ -101,11 +114,11 @@ class ConvolvedRows(Rows):
     ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
-        self._source, self._convolution, self._radius = source, convolution, radius
-        self._affine: Tensor | None = norm.folded()  # type: ignore[operator]
+        self.sources = (source,)
+        self._source, self._convolution, self._norm, self._radius = source, convolution, norm, radius
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        given, features = self._source.rows(seen_by_filter(span, self._radius, self.height))
+        given, features = self._source.rows(*self.seen(span))
         rows, affine = span.within(given), self._affine
         if isinstance(self._convolution, GaussianConv2d):
             result = self._convolution(features, affine=affine, relu=True, rows=rows)
@@ -113,8 +126,13 @@ class ConvolvedRows(Rows):
             result = self._convolution(features, affine=affine, relu=True)[..., rows, :]
         return span, result[..., self.columns.within(self._source.columns)]
 
-    def release(self, following: int) -> None:
-        self._source.forget(following - self._radius)
+    def seen(self, span: Span) -> tuple[Span]:
+        return (seen_by_filter(span, self._radius, self.height),)
+
+    @cached_property
+    def _affine(self) -> Tensor | None:
+        """The norm as numbers that the convolution applies: folded once, not for each piece."""
+        return self._norm.folded()  # type: ignore[operator, no-any-return]
 
 
 class SkippedRows(Rows):
@@ -133,19 +151,17 @@ class PooledRows(Rows):
 
     def __init__(self, source: Rows, pooling: Pooling, skipped: SkippedRows, height: int, columns: Span) -> None:
         super().__init__(height, columns)
+        self.sources = (source,)
         self._source, self._pooling, self._skipped = source, pooling, skipped
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        seen = self._seen(span)
+        (seen,) = self.seen(span)
         _, features = self._source.rows(seen)
         self._skipped.put(seen, features, self._source.columns)
         return span, self._pooling(features)
 
-    def release(self, following: int) -> None:
-        self._source.forget(self._seen(Span(following - 1, following)).stop)
-
-    def _seen(self, span: Span) -> Span:
-        return span if self._pooling.kind == "none" else seen_by_pooling(span, self._source.height)
+    def seen(self, span: Span) -> tuple[Span]:
+        return (span if self._pooling.kind == "none" else seen_by_pooling(span, self._source.height),)
 
 
 class JoinedRows(Rows):
@@ -155,21 +171,17 @@ class JoinedRows(Rows):
         self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool, held: bool
     ) -> None:
         super().__init__(skipped.height, columns if held else skipped.columns, held)
+        self.sources = (rising, skipped)
         self._skipped, self._rising, self._reducer, self._halves = skipped, rising, reducer, halves
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        small, made = self._seen(span)
+        small, made = self.seen(span)
         # First the coarse rows: they make the pooling hand over the fine ones.
         rising = self._reducer.tile_invariant(self._rising.rows(small)[1])
         joined = join_upsampled(self._skipped.rows(made)[1], rising)
         return made, joined[..., self.columns.within(self._skipped.columns)]
 
-    def release(self, following: int) -> None:
-        small, made = self._seen(Span(following, following + 1))
-        self._rising.forget(small.start)
-        self._skipped.forget(made.start)
-
-    def _seen(self, span: Span) -> tuple[Span, Span]:
+    def seen(self, span: Span) -> tuple[Span, Span]:
         """The coarse rows that `span` needs, and the fine ones that come of them."""
         if not self._halves:
             return span, span

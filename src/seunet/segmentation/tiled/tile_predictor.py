@@ -15,7 +15,7 @@ from seunet.errors import InputError, unknown_name
 from seunet.images.image import RgbArray
 from seunet.layers.hooks import hooked
 from seunet.maths.fusion import CALIBRATED, FUSIONS, Fusion
-from seunet.maths.prediction import Prediction, Together
+from seunet.maths.prediction import Prediction, fuse_rows
 from seunet.memory import give_back_freed_memory, own_pages
 from seunet.models.files import weights_sha256
 from seunet.models.heads_to_use import fusion_of, only_head
@@ -186,15 +186,17 @@ class HeadwiseNetwork:
         rows, columns = core
         with torch.inference_mode():
             found = torch.from_numpy(own_pages((self.heads, self._outputs, rows.length, columns.length), np.float32))
-            whole = Together(found, self.fusion, self.rim, self._rim_odds)
+            said, fused = self._nothing_said(rows.length, columns.length), 0
             done = 0
 
             def step(last: bool, before: float, rows_done: int) -> None:
                 """Rows of a head are done: those of the last head are all that there is to wait for."""
-                if last:
-                    first, stop = whole.fuse_to(rows_done)
-                    if ready is not None and first < stop:
-                        ready(whole.said, Span(first, stop))
+                nonlocal fused
+                if last and rows_done > fused:
+                    fresh, fused = Span(fused, rows_done), rows_done
+                    fuse_rows(found, said, fresh, self.fusion, self.rim, self._rim_odds)
+                    if ready is not None:
+                        ready(said, fresh)
                 if advance is not None:
                     advance((before + rows_done / rows.length) / len(self._parts))
 
@@ -221,7 +223,14 @@ class HeadwiseNetwork:
                 done += part.heads
                 if rows.length * columns.length > LARGE_PX:
                     give_back_freed_memory()
-            return whole.said
+            return said
+
+    def _nothing_said(self, height: int, width: int) -> Prediction:
+        """Room for what will be said of so many pixels."""
+        labels, heads = (np.empty((height, width), dtype=np.uint8) for _ in range(2))
+        rim = None if self.rim is None else np.empty((height, width), dtype=np.bool_)
+        probabilities = own_pages((self.classes, height, width), np.float32)
+        return Prediction(labels, probabilities, heads, np.empty((height, width), dtype=np.float32), rim)
 
 
 def predictor_for(
