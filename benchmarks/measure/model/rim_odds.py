@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 
 import seunet
 from benchmarks.declare import Benchmark
-from benchmarks.measure.model.trials import CHANGES, parts, scores
+from benchmarks.measure.model.trials import CHANGES, images_of, scores, with_sets
 from benchmarks.record import write_results
 
 BENCHMARK = Benchmark(
@@ -33,9 +32,7 @@ ODDS = (math.inf, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.25)
 def parser() -> argparse.ArgumentParser:
     made = BENCHMARK.parser(__doc__)
     made.add_argument("model")
-    made.add_argument("--sets", nargs="+", required=True, metavar="ROOT:EVERY")
-    made.add_argument("--most", type=int, default=6, help="images per set")
-    return made
+    return with_sets(made)
 
 
 def main() -> None:
@@ -45,7 +42,7 @@ def main() -> None:
     model = seunet.load(given.model)
     if model.card is None or model.rim is None:
         raise SystemExit(f"{given.model}: has not learnt the rim")
-    images = {Path(spec.rpartition(":")[0]).name: parts(spec, given.most) for spec in given.sets}
+    images = images_of(given)
     rows: dict[str, Any] = {}
     for odds in ODDS:
         model.card = model.card.model_copy(update={"rim_odds": min(odds, 1e9)})

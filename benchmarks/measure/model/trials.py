@@ -109,19 +109,29 @@ def scores(model: ScaleUNet, given: Sequence[tuple[Rgb, NDArray[Any], float]], c
     return result
 
 
-def parser() -> argparse.ArgumentParser:
-    made = BENCHMARK.parser(__doc__)
-    made.add_argument("models", nargs="+", metavar="NAME=MODEL")
+def with_sets(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """A parser that asks for prepared sets, too."""
     made.add_argument("--sets", nargs="+", required=True, metavar="ROOT:EVERY")
     made.add_argument("--most", type=int, default=6, help="images per set")
     return made
+
+
+def images_of(given: argparse.Namespace) -> dict[str, list[tuple[Rgb, NDArray[Any], float]]]:
+    """The held-out images that were asked for, by the names of their sets."""
+    return {Path(spec.rpartition(":")[0]).name: parts(spec, given.most) for spec in given.sets}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("models", nargs="+", metavar="NAME=MODEL")
+    return with_sets(made)
 
 
 def main() -> None:
     """Measure, print and write."""
     given = parser().parse_args()
     torch.set_num_threads(1)
-    images = {Path(spec.rpartition(":")[0]).name: parts(spec, given.most) for spec in given.sets}
+    images = images_of(given)
     figures: dict[str, Any] = {}
     for spec in given.models:
         name, _, place = spec.partition("=")
