@@ -22,8 +22,7 @@ from PIL import Image
 
 import seunet
 from seunet.errors import InputError, ResourceError, StorageError
-from seunet.segmentation import cluster
-from seunet.segmentation.cluster import over_cluster
+from seunet.segmentation.cluster import connection, over_cluster
 from seunet.segmentation.inputs import find_inputs
 from seunet.segmentation.one_file import FileResult
 from seunet.segmentation.options import Choices
@@ -116,8 +115,8 @@ def web_server() -> Iterator[str]:
 def test_where_no_scheduler_answers_it_is_one_line_within_fifteen_seconds(
     web_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cluster.CONNECT_SECONDS < 10  # libraries take seconds to load
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    assert connection.CONNECT_SECONDS < 10  # libraries take seconds to load
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", web_server):
         start = time.monotonic()
         with pytest.raises(InputError, match=rf"--dask {address}: no scheduler answers there \(\w+\); start one"):

@@ -190,7 +190,7 @@ def segment(
                 together = side_by_side(shares.together, place.folder, choices, shares.processes, shares.threads)
                 results = chain(together, one_after_the_other(shares.after, place.folder, choices, shown))
         else:
-            from seunet.segmentation.cluster import over_cluster
+            from seunet.segmentation.cluster.cohort import over_cluster
 
             results = over_cluster(found.items, place.folder, choices, dask, workers)
         totals = segment_all(found, place.folder, results, announce)

@@ -6,7 +6,7 @@ May import: `results` and the rooms below.  Begin with `segment_array.py`, then 
 from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
-    from seunet.segmentation.cluster import over_cluster
+    from seunet.segmentation.cluster.cohort import over_cluster
     from seunet.segmentation.found import FoundObject, ObjectTable, Segmentation
     from seunet.segmentation.inputs import Item
     from seunet.segmentation.one_file import segment_file
