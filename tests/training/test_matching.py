@@ -18,8 +18,8 @@ from seunet.training.checkpoint import read_checkpoint
 from seunet.training.config import RecipeSection
 from seunet.training.head_bands import head_scales, scale_bands
 from seunet.training.loading import ShareSampler, Sources
-from seunet.training.new_model import start_model
 from seunet.training.optimizer import make_optimizer, set_pace
+from seunet.training.starting import start_model
 from seunet.training.trainer import Batch, LossOf, Trainer
 from support.training import ALONE, tiny_config, train_alone
 

@@ -100,7 +100,8 @@ def test_object_and_rim_together_are_the_object_and_the_rim_starts_rare(roots: l
     start = package.create_model("seunet", preset="geometric", widths=(5, 10))
     start.card = ModelCard(class_names=("background", "nucleus"))
     start.save_pretrained(tmp_path / "start")
-    from seunet.training.new_model import begin_with, make_model, start_model
+    from seunet.training.new_model import make_model
+    from seunet.training.starting import begin_with, start_model
 
     tree = tiny_tree(roots[0], data__rim_um=1.0, start=str(tmp_path / "start"), model={})
     config = checked_config(tree, "test")

@@ -51,7 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(data: Path, start: Path, run: Path, **changes: Any) -> tuple[ScaleUNet, list[str]]:
     """The model of a run of four steps from `start`, and what the run said."""
     said: list[str] = []
-    config = tiny_config(data, **NO_MODEL, start=str(start), **changes)
+    config = tiny_config(data, **NO_MODEL | changes, start=str(start))
     train_alone(config, run, say=said.append)
     return package.load(run / "model"), said
 
@@ -75,6 +75,26 @@ def test_what_still_holds_is_inherited_and_said(nuclei: Path, trained: Path, tmp
         "calibration of the heads, licence: not for sale"
     )
     assert not any(line.startswith("not inherited") for line in said)
+
+
+def test_derivatives_of_a_higher_order_are_added_and_change_nothing_at_first(
+    nuclei: Path, trained: Path, tmp_path: Path
+) -> None:
+    start = package.load(trained)
+    model, said = tuned(nuclei, trained, tmp_path / "run", model={"order": 2}, recipe__learning_rate=1e-12)
+    assert model.config == start.config.model_copy(update={"order": 2})
+    assert "derivatives up to order 2 in place of lower ones: the new ones begin at 0" in said
+    before, after = (dict(each.named_parameters()) for each in (start, model))
+    for name, value in before.items():
+        if name.endswith("coefficients"):
+            assert torch.allclose(after[name][[0, 1, 3]], value, atol=1e-6)
+            assert after[name][[2, 4, 5]].abs().max() < 1e-6
+
+
+def test_a_lower_order_than_that_of_the_start_is_not_taken(nuclei: Path, trained: Path, tmp_path: Path) -> None:
+    model, said = tuned(nuclei, trained, tmp_path / "run", model={"order": 0})
+    assert model.config == package.load(trained).config
+    assert any("not used of `model`" in line and "order 0" in line for line in said)
 
 
 def test_it_is_segmented_and_evaluated_by_the_same_estimator(nuclei: Path, trained: Path, tmp_path: Path) -> None:

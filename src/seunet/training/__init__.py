@@ -9,6 +9,7 @@ from seunet.doors import TYPE_CHECKING, door
 if TYPE_CHECKING:
     from seunet.training.checkpoint import (
         Checkpoint,
+        model_of,
         model_tensors,
         optimizer_tensors,
         read_checkpoint,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from seunet.training.distributed import Processes, joined
     from seunet.training.loading import Sources, batches
     from seunet.training.loop import train
-    from seunet.training.new_model import card_of, make_model, model_of
+    from seunet.training.new_model import card_of, make_model
     from seunet.training.observers import Observer, TrainingOutcome, peak_memory_bytes
     from seunet.training.optimizer import Pace, make_optimizer, set_pace
     from seunet.training.run_folder import RunFolder

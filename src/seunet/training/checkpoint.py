@@ -20,6 +20,9 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor, nn
 
 from seunet.errors import ModelFileError
+from seunet.models.card import ModelCard
+from seunet.models.registry import create_model
+from seunet.models.unet_skeleton import ScaleUNet
 from seunet.storage.atomic import write_bytes
 
 FORMAT: Final = "seunet-checkpoint-1"
@@ -100,3 +103,20 @@ def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def model_facts(model: ScaleUNet) -> dict[str, Any]:
+    """What a checkpoint must say for the model to be built again."""
+    card = None if model.card is None else model.card.model_dump(mode="json")
+    return {"name": model.name, "options": model.config.model_dump(mode="json"), "card": card}
+
+
+def model_of(kept: Checkpoint, averaged: bool = True) -> ScaleUNet:
+    """The model of a checkpoint, with the averaged weights where they were averaged."""
+    model = create_model(kept.facts["model"]["name"], **kept.facts["model"]["options"])
+    means = f"{AVERAGED}module."
+    has_means = averaged and any(name.startswith(means) for name in kept.tensors)
+    restore_model(kept, model, means if has_means else "model/")
+    card = kept.facts["model"].get("card")
+    model.card = None if card is None else ModelCard.model_validate_json(json.dumps(card))
+    return model

@@ -1,28 +1,24 @@
-"""The model that a config asks for, and the model that a checkpoint holds."""
+"""The model that a config asks for, and the windows that it learns from."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from seunet.data.manifest import Manifest, padding_note, read_manifest
 from seunet.errors import InputError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.models.card import ModelCard
-from seunet.models.files import load
-from seunet.models.inheritance import inherit, same_classes
-from seunet.models.registry import create_model, model_config
+from seunet.models.registry import create_model
 from seunet.models.unet_skeleton import ScaleUNet
-from seunet.training.checkpoint import AVERAGED, Checkpoint, read_checkpoint, restore_model
-from seunet.training.config import DataSection, ModelSection, TrainingConfig
+from seunet.training.checkpoint import model_of, read_checkpoint
+from seunet.training.config import DataSection, TrainingConfig
 from seunet.training.distributed import Processes
-from seunet.training.head_bands import fitting_head, head_bands, head_scales
+from seunet.training.head_bands import head_bands
 from seunet.training.loading import Sources, check_shares
+from seunet.training.starting import begin_with, higher_order, start_model
 
 
 def model_and_sources(
@@ -56,7 +52,8 @@ def model_and_sources(
 def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | None = None) -> ScaleUNet:
     """Fresh weights drawn from the seed, with as many classes as the data has unless the config says otherwise.
 
-    The network is that of `start`, where there is one, whatever the config says of it.
+    The network is that of `start`, where there is one, whatever the config says of it, but for derivatives of a higher
+    order, which can be added to it.
     """
     options, known = config.model.options, manifest.classes
     rim = config.data.rim_um is not None
@@ -73,7 +70,8 @@ def make_model(config: TrainingConfig, manifest: Manifest, start: ScaleUNet | No
         )
     name, preset = config.model.name, config.model.preset
     if start is not None:
-        name, preset, options = start.name, "paper", start.config.model_dump(exclude={"classes"})
+        order = higher_order(config, start)
+        name, preset, options = start.name, "paper", start.config.model_dump(exclude={"classes"}) | order
     torch.manual_seed(config.seed)
     model = create_model(name, preset=preset, classes=classes, **options)
     model.card = card_of(manifest, classes, config.data)
@@ -85,76 +83,6 @@ def _synced(model: ScaleUNet, config: TrainingConfig) -> ScaleUNet:
         if isinstance(module, ScaleNorm2d):
             module.synced = config.recipe.sync_norm
     return model
-
-
-def start_model(name_or_path: str) -> ScaleUNet:
-    """The trained model to begin with.
-
-    A checkpoint (`…/last.safetensors`) gives the weights a run ended with, whatever it held to be the best.
-    """
-    checkpoint = Path(name_or_path)
-    if checkpoint.suffix != ".safetensors":
-        return load(name_or_path)
-    if not checkpoint.is_file():
-        raise InputError(f"`start` (={name_or_path}): no such checkpoint; make that run first, or give its path")
-    return model_of(read_checkpoint(checkpoint))
-
-
-def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> list[str]:
-    """Give `model` the weights of `start` and what still holds of its card; what was done, in lines for people.
-
-    σ and running statistics are among the weights.  A head for other classes is left as it was drawn.
-    """
-    own, name = model.card or ModelCard(), config.start
-    lines = [f"starts from {name}: a {start.name} of {sum(p.numel() for p in start.parameters()):,} parameters"]
-    if unused := _unused_options(config, start):
-        lines.append(f"the network is that of {name}; not used of `model`: {', '.join(unused)}")
-    weights = start.state_dict()
-    if not same_classes(own, start):
-        before = ", ".join(start.card.class_names) if start.card and start.card.class_names else str(start.classes)
-        lines.append(f"the head is made anew: classes {', '.join(own.class_names)} in place of {before}")
-        weights |= {key: value for key, value in model.state_dict().items() if key.startswith("head.")}
-    elif own.rim is not None and start.rim is None:
-        lines.append(f"the head is that of {name} with the rim as one more class")
-        weights |= _with_rim(weights)
-    elif own.rim is None and start.rim is not None:
-        lines.append(f"the head is that of {name} without the rim; `data.rim_um` would keep it (instance maps needed)")
-        weights |= {key: value[:-1] for key, value in weights.items() if key.startswith("head.")}
-    model.load_state_dict(weights)
-    first = config.recipe.first_head_scale
-    found = inherit(own, start, None if first is None else fitting_head(head_scales(model, first)))
-    model.card, model.scale_estimator = found.card, start.scale_estimator
-    if found.kept:
-        lines.append(f"inherited from {name}: {', '.join(found.kept)}")
-    if found.lost:
-        lines.append(f"not inherited from {name}: {', '.join(found.lost)}")
-    return lines
-
-
-RIM_BIAS = -3.0
-"""Of the rim's logit to the object's at the start: e^-3 of the object's probability."""
-
-
-def _with_rim(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The head with a rim that looks like the object and is rarer: object and rim together are what the object was."""
-    grown = {key: torch.cat([value, value[-1:]]) for key, value in weights.items() if key.startswith("head.")}
-    for key, value in grown.items():
-        if key.endswith("bias"):
-            value[-1] += RIM_BIAS
-    return grown
-
-
-def _unused_options(config: TrainingConfig, start: ScaleUNet) -> list[str]:
-    """What the config says of the network and is not so; a misspelt option is refused as without a start."""
-    asked = config.model
-    if asked == ModelSection():
-        return []
-    if asked.name != start.name:
-        return [f"name {asked.name}"]
-    options = {key: value for key, value in asked.options.items() if key != "classes"}
-    wanted = model_config(asked.name, asked.preset, **options).model_dump(mode="json", exclude={"classes"})
-    have = start.config.model_dump(mode="json")
-    return [f"{key} {value}" for key, value in wanted.items() if have.get(key) != value]
 
 
 RIM_NAME, RIM_COLOR = "rim", (200, 60, 160)
@@ -181,20 +109,3 @@ def card_of(manifest: Manifest, classes: int, data: DataSection | None = None) -
         instances=any(image.instances is not None for image in learnt_from),
         trained_on=", ".join(one.root.name for one in data.all_sets()) if data and several else manifest.dataset,
     )
-
-
-def model_facts(model: ScaleUNet) -> dict[str, Any]:
-    """What a checkpoint must say for the model to be built again."""
-    card = None if model.card is None else model.card.model_dump(mode="json")
-    return {"name": model.name, "options": model.config.model_dump(mode="json"), "card": card}
-
-
-def model_of(kept: Checkpoint, averaged: bool = True) -> ScaleUNet:
-    """The model of a checkpoint, with the averaged weights where they were averaged."""
-    model = create_model(kept.facts["model"]["name"], **kept.facts["model"]["options"])
-    means = f"{AVERAGED}module."
-    has_means = averaged and any(name.startswith(means) for name in kept.tensors)
-    restore_model(kept, model, means if has_means else "model/")
-    card = kept.facts["model"].get("card")
-    model.card = None if card is None else ModelCard.model_validate_json(json.dumps(card))
-    return model

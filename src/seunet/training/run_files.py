@@ -17,9 +17,9 @@ from seunet.settings import to_yaml
 from seunet.storage.atomic import write_text
 from seunet.storage.jsonl import Journal, rounded
 from seunet.training import checkpoint as files
+from seunet.training.checkpoint import model_facts, model_of
 from seunet.training.config import TrainingConfig, learning_fields, read_config
 from seunet.training.loading import Sources
-from seunet.training.new_model import model_facts, model_of
 from seunet.training.observers import Meter, StepReport
 from seunet.training.run_folder import RunFolder
 from seunet.training.trainer import Trainer
