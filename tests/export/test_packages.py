@@ -9,16 +9,19 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import tifffile
 import torch
 import yaml
 from numpy.typing import NDArray
 
 import seunet
 from seunet.errors import InputError
-from seunet.export import choose, write_export
-from seunet.export.qupath import TYPICAL_HIGH, TYPICAL_LOW, labelled
-from seunet.models import ModelCard
-from tests.support.networks import calm_model, picture
+from seunet.export import OriginalPixels, choose, write_export
+from seunet.export.qupath_objects import connected, parted, renumbered
+from seunet.export.qupath_pixels import TYPICAL_HIGH, TYPICAL_LOW
+from seunet.models import MIN_CORE_PX, NECK, SLACK_PX
+from seunet.results import ArrayPlane, Frame, objects
+from tests.support.networks import calm_model
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
@@ -41,54 +44,127 @@ def test_a_package_for_bioimage_io_validates_and_holds_what_the_network_gives(tm
         assert test_model(found, absolute_tolerance=1e-4).status == "passed"
 
 
-def as_the_extension_normalises(pixels: NDArray[np.uint8], low: NDArray, high: NDArray) -> torch.Tensor:
-    """InstanSeg's extension: (x − low)/(high − low + 1e-6), clipped to −0.5 … 1.5, [1, 3, H, W]."""
-    scaled = (pixels / 255 - low) / (high - low + 1e-6)
+def as_the_extension_normalises(pixels: NDArray[np.uint8], whole: NDArray[np.uint8] | None = None) -> torch.Tensor:
+    """InstanSeg's extension: (x − low)/(high − low + 1e-6), clipped to −0.5 … 1.5, [1, 3, H, W].
+
+    Percentiles are those of the annotation, which may be larger than the tile.
+    """
+    low, high = np.percentile(pixels if whole is None else whole, (0.1, 99.9), axis=(0, 1))
+    scaled = (pixels - low) / (high - low + 1e-6)
     return torch.from_numpy(np.clip(scaled, -0.5, 1.5).transpose(2, 0, 1)[None].astype(np.float32))
 
 
-@pytest.mark.parametrize("size", [(128, 131), (97, 160), (64, 64)])
-def test_called_as_the_extension_calls_it_the_objects_cover_our_foreground(
-    size: tuple[int, int], tmp_path: Path
+def demo_pixels() -> NDArray[np.uint8]:
+    """A part of the H&E image that ships with the package."""
+    pixels: NDArray[np.uint8] = tifffile.imread(Path(seunet.__file__).parent / "samples" / "OS-1-detail.ome.tif")
+    return np.ascontiguousarray(pixels[:320, :320, :3])
+
+
+def same_objects(found: NDArray, expected: NDArray) -> bool:
+    """Whether two images of numbers have the same objects, whatever their numbers are."""
+    pairs = set(zip(found.ravel().tolist(), expected.ravel().tolist(), strict=True))
+    return len(pairs) == len(np.unique(found)) == len(np.unique(expected))
+
+
+def segmented(pixels: NDArray[np.uint8], name: str, mpp: float) -> NDArray[np.int32]:
+    """The objects of `seunet segment`, numbered."""
+    found = seunet.segment(pixels, name, mpp=mpp)
+    rim = None if found.rim is None else ArrayPlane(found.rim.astype(np.uint8))
+    numbers = np.zeros(found.labels.shape, np.int32)
+    every = objects(ArrayPlane(found.labels), found.frame, min_area_px=found.min_area_px, rim=rim)
+    for number, one in enumerate(every, start=1):
+        for row, start, end in one.runs.T.tolist():
+            numbers[row, start:end] = number
+    return numbers
+
+
+@pytest.mark.parametrize(("name", "mpp"), [("nuclei", 0.252), ("nuclei-2", 0.25)])
+def test_called_as_the_extension_calls_it_the_objects_are_those_of_segment(
+    name: str, mpp: float, tmp_path: Path
 ) -> None:
-    model = calm_model(widths=(10, 20), classes=2)
-    model.card = ModelCard(mpp=0.25, class_names=("background", "nucleus"), instances=True, matched_head=2)
-    model.save_pretrained(tmp_path / "mine")
-    facts = write_export(choose(tmp_path / "mine"), tmp_path / "out", "qupath")
-    module = torch.jit.load(tmp_path / "out" / "instanseg.pt")
-    pixels = picture(*size)
-    tile = as_the_extension_normalises(pixels, np.array(TYPICAL_LOW), np.array(TYPICAL_HIGH))
-    labels = module(tile)
-    assert labels.shape == (1, 1, *size)
-    assert labels.dtype == torch.float32
-    assert torch.equal(module(tile, torch.tensor([1], dtype=torch.int32)), labels)
-    native = seunet.segment(pixels, model, mpp=0.25).labels == 1
-    found = labels[0, 0].numpy() > 0
-    assert (found & native).sum() >= 0.999 * found.sum() > 100
-    # Left out: parts of fewer than ten pixels, of which the noise of this network has many.
-    assert (found & native).sum() >= 0.95 * native.sum()
+    facts = write_export(choose(name), tmp_path / "out", "qupath")
     assert facts["file"] == "instanseg.pt"
+    module = torch.jit.load(tmp_path / "out" / "instanseg.pt")
+    image = demo_pixels()
+    for tile, size in ((image[:192, :160], (192, 160)), (image[100:229, 131:262], (129, 131))):
+        given = as_the_extension_normalises(tile, image)
+        labels = module(given)
+        assert labels.shape == (1, 1, *size)
+        assert labels.dtype == torch.float32
+        assert torch.equal(module(given, torch.tensor([1], dtype=torch.int32)), labels)
+        seen = (OriginalPixels()(given)[0].permute(1, 2, 0) * 255).numpy()
+        assert np.abs(seen - seen.round()).max() < 1e-4
+        ours = segmented(seen.round().astype(np.uint8), name, mpp)
+        assert ours.max() > 5
+        assert same_objects(labels[0, 0].numpy(), ours)
 
 
-def test_labels_are_connected_parts_without_necks_numbered_from_one() -> None:
-    mask = np.zeros((60, 90), np.uint8)
-    cv2.circle(mask, (20, 30), 12, 1, -1)
-    cv2.circle(mask, (45, 30), 12, 1, -1)
-    mask[29:32, 20:45] = 1
-    mask[5, 60:85] = 1
-    mask[50:52, 80:82] = 1
-    found = labelled(torch.from_numpy(mask) > 0, neck_px=3, min_area_px=10).numpy()
-    assert sorted(np.unique(found)) == [0, 1, 2, 3]
-    assert found[30, 15] != found[30, 50] != 0
-    assert found[5, 60] == found[5, 84] > 0
-    assert (found[50:52, 80:82] == 0).all()
-    for number in (1, 2, 3):
-        assert cv2.connectedComponents((found == number).astype(np.uint8), connectivity=4)[0] == 2
+def test_pixels_are_found_again_but_for_one_number_per_channel() -> None:
+    image = demo_pixels()
+    tile = image[40:300, 60:280]
+    found = (OriginalPixels()(as_the_extension_normalises(tile, image))[0].permute(1, 2, 0) * 255).numpy()
+    for channel in range(3):
+        off = found[..., channel] - tile[..., channel]
+        assert np.abs(off - off[0, 0]).max() < 1e-3
+        assert abs(off[0, 0]) <= 8
+
+
+def test_a_channel_that_ends_in_a_spike_is_found_again_as_it_was() -> None:
+    random = np.random.default_rng(0)
+    exposed = np.clip(random.normal(200, 60, (64, 64, 3)), 0, 255).astype(np.uint8)
+    found = OriginalPixels()(as_the_extension_normalises(exposed))[0].permute(1, 2, 0) * 255
+    np.testing.assert_allclose(found.numpy(), exposed, atol=1e-3)
+
+
+def test_glass_stays_glass() -> None:
+    """An annotation without tissue is stretched to full contrast; its steps tell that it has little."""
+    random = np.random.default_rng(0)
+    glass = random.integers(238, 247, (64, 64, 3)).astype(np.uint8)
+    found = OriginalPixels()(as_the_extension_normalises(glass))[0].numpy() * 255
+    assert found.min() >= 240
+    plain = OriginalPixels()(torch.ones(1, 3, 8, 8))
+    assert plain.min() > 0.9
+
+
+def test_values_without_equal_steps_are_taken_by_typical_percentiles() -> None:
+    values = torch.rand(1, 3, 40, 50, generator=torch.Generator().manual_seed(0))
+    low, high = (torch.tensor(each)[:, None, None] for each in (TYPICAL_LOW, TYPICAL_HIGH))
+    torch.testing.assert_close(OriginalPixels()(values) * 255, values * (high - low) + low)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("has_rim", [False, True])
+def test_parts_are_those_of_the_compiled_loops(seed: int, has_rim: bool) -> None:
+    random = np.random.default_rng(seed)
+    mask, rim = np.zeros((90, 110), np.uint8), np.zeros((90, 110), np.uint8)
+    for _ in range(45):
+        centre, axes = random.integers(0, (110, 90)).tolist(), random.integers(1, 12, 2).tolist()
+        cv2.ellipse(mask, centre, axes, float(random.integers(180)), 0, 360, 1, -1)
+        cv2.line(rim, centre, random.integers(0, (110, 90)).tolist(), 1, 2)
+    frame = Frame(1.0, 0, 0, None, ("background", "nucleus"), ((0, 0, 0), (1, 1, 1)))
+    expected = np.zeros(mask.shape, np.int32)
+    for number, one in enumerate(objects(ArrayPlane(mask), frame, rim=ArrayPlane(rim) if has_rim else None), start=1):
+        for row, start, end in one.runs.T.tolist():
+            expected[row, start:end] = number
+    between = torch.from_numpy(rim) > 0 if has_rim else None
+    found = torch.jit.script(parted)(torch.from_numpy(mask) > 0, between, NECK, SLACK_PX, MIN_CORE_PX)
+    assert expected.max() > 8
+    assert same_objects(found.numpy(), expected)
+
+
+def test_nothing_has_no_parts() -> None:
+    nothing = torch.zeros(7, 9, dtype=torch.bool)
+    for rim in (None, ~nothing):
+        assert not parted(nothing, rim, NECK, SLACK_PX, MIN_CORE_PX).any()
+
+
+def test_labels_of_few_pixels_are_left_out_and_the_others_numbered_from_one() -> None:
+    labels = torch.tensor([[0, 7, 7, 3], [9, 9, 9, 3]])
+    assert renumbered(labels, 3).tolist() == [[0, 0, 0, 0], [1, 1, 1, 0]]
+    assert renumbered(labels, 2).tolist() == [[0, 2, 2, 1], [3, 3, 3, 1]]
 
 
 def test_connected_parts_are_those_of_another_program() -> None:
-    from seunet.export.qupath import connected
-
     random = np.random.default_rng(0)
     for share in (0.3, 0.6, 0.7):
         mask = (random.random((70, 50)) < share).astype(np.uint8)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from seunet.export.choice import Chosen, choose
     from seunet.export.onnx_graph import onnx_model
     from seunet.export.portable import PortableNetwork, portable_network
-    from seunet.export.qupath import TYPICAL_HIGH, TYPICAL_LOW
+    from seunet.export.qupath_pixels import OriginalPixels
     from seunet.export.runtimes import BLOCK, RUNTIMES, by_onnx, run_by
     from seunet.export.write import TARGETS, write_export
 else:

@@ -7,101 +7,59 @@ The extension reads `rdf.yaml` (name, pixel size, channels) and calls `instanseg
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 import yaml
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d
 
 from seunet.errors import InputError
 from seunet.export.choice import CITATION, Chosen
 from seunet.export.portable import PortableNetwork
+from seunet.export.qupath_objects import parted, renumbered
+from seunet.export.qupath_pixels import OriginalPixels
 from seunet.export.write import checked, script_of
+from seunet.models.object_rule import MIN_AREA_UM2, MIN_CORE_PX, NECK, SLACK_PX
 from seunet.storage.files import sha256
-
-TYPICAL_LOW: Final = (41 / 255, 19 / 255, 58 / 255)
-TYPICAL_HIGH: Final = (253 / 255, 242 / 255, 245 / 255)
-"""The 0.1 and 99.9 percentiles of red, green and blue, mean over the training images of MoNuSeg: the extension
-normalises by those of the annotation and does not tell them; H&E on a white background is alike in this."""
-
-NECK_PX: Final = 3
-"""Nuclei that hang together by less than twice this are parted."""
-MIN_AREA_PX: Final = 10
 
 
 class LabelledTiles(nn.Module):
-    """A normalised tile → numbered objects, float32 [1, 1, H, W]."""
+    """A normalised tile → numbered objects, float32 [1, 1, H, W], as `seunet segment` finds them."""
 
-    def __init__(self, network: PortableNetwork) -> None:
+    def __init__(self, chosen: Chosen, network: PortableNetwork, mpp: float) -> None:
         super().__init__()
-        self.network = network
-        low, high = torch.tensor(TYPICAL_LOW)[:, None, None], torch.tensor(TYPICAL_HIGH)[:, None, None]
-        self.register_buffer("low", low)
-        self.register_buffer("span", high - low)
-        self.neck_px, self.min_area_px = NECK_PX, MIN_AREA_PX
+        self.pixels, self.network = OriginalPixels(), network
+        card = chosen.model.card
+        counted = card is not None and card.instances
+        self.has_rim, self.rim_odds = chosen.model.rim is not None, 1.0 if card is None else card.rim_odds
+        # Without a neck nothing is parted: regions are not.
+        self.neck, self.slack_px, self.min_core_px = NECK if counted else 0.0, SLACK_PX, MIN_CORE_PX
+        self.min_area_px = math.ceil(MIN_AREA_UM2 / mpp**2 * (1 - 1e-9))
 
     def forward(self, images: Tensor, target_segmentation: Tensor | None = None) -> Tensor:
         """The second argument is what the extension passes where outputs are chosen; there is one output here."""
         if images.dim() == 3:
             images = images[None]
-        pixels = (images * self.span + self.low).clamp(0.0, 1.0)  # type: ignore[operator]
-        probabilities = self.network(pixels)
         found: list[Tensor] = []
-        for number in range(probabilities.shape[0]):
-            inside = probabilities[number].argmax(0) > 0
-            found.append(labelled(inside, self.neck_px, self.min_area_px))
+        for probabilities in self.network(self.pixels(images)):
+            found.append(self.objects(probabilities))
         return torch.stack(found)[:, None].float()
 
-
-def labelled(inside: Tensor, neck_px: int, min_area_px: int) -> Tensor:
-    """Objects of a mask [H, W], numbered from 1: cores that remain when `neck_px` are taken off, grown back."""
-    mask = inside.float()
-    core = mask
-    for _ in range(neck_px):
-        core = 1.0 - grown(1.0 - core)
-    labels = connected(core)
-    for _ in range(2 * neck_px):
-        labels = torch.where((labels == 0) & inside, grown(labels), labels)
-    # What is too thin to have a core is an object by itself.
-    rest = connected(((labels == 0) & inside).to(mask))
-    labels = torch.where(rest > 0, rest + labels.max(), labels)
-    return renumbered(labels.long(), min_area_px)
-
-
-def grown(values: Tensor) -> Tensor:
-    """The largest of a pixel and its four neighbours, [H, W]; beyond the image there is nothing."""
-    image = values[None, None]
-    across = max_pool2d(image, [1, 3], [1, 1], [0, 1])
-    down = max_pool2d(image, [3, 1], [1, 1], [1, 0])
-    return torch.maximum(across, down)[0, 0]
-
-
-def connected(mask: Tensor) -> Tensor:
-    """4-connected parts of a mask [H, W] of 0 and 1, each with a number of its own, as float64.
-
-    Every pixel takes the largest number around it, and then the number of the pixel that this number stands for:
-    numbers run along a part in few rounds, whatever its length.
-    """
-    numbers = torch.arange(1, mask.numel() + 1, device=mask.device, dtype=torch.float64).view(mask.shape)
-    labels = numbers * mask
-    before = labels - 1
-    while bool((before != labels).any()):
-        before = labels
-        flat = (grown(labels) * mask).flatten()
-        places = (flat.long() - 1).clamp(min=0)
-        labels = torch.maximum(flat, flat[places] * mask.flatten()).view(mask.shape)
-    return labels
-
-
-def renumbered(labels: Tensor, min_area_px: int) -> Tensor:
-    """1, 2, … for the labels of at least so many pixels, 0 for the others."""
-    flat = labels.flatten()
-    areas = torch.bincount(flat)
-    kept = areas >= min_area_px
-    kept[0] = False
-    return torch.where(kept, kept.cumsum(0), torch.zeros_like(areas))[flat].view(labels.shape)
+    def objects(self, probabilities: Tensor) -> Tensor:
+        """Of the probabilities [classes, H, W], the rim being the last class where there is one."""
+        rim: Tensor | None = None
+        if self.has_rim:
+            rim = probabilities[-1] > self.rim_odds * probabilities[-2]
+            together = (probabilities[-2] + probabilities[-1])[None]
+            probabilities = torch.cat([probabilities[:-2], together])
+        classes = probabilities.argmax(0)
+        labels = torch.zeros_like(classes)
+        for code in range(1, probabilities.shape[0]):
+            parts = parted(classes == code, rim, self.neck, self.slack_px, self.min_core_px)
+            labels = torch.where(parts > 0, parts + labels.max(), labels)
+        return renumbered(labels, self.min_area_px)
 
 
 def write_qupath(chosen: Chosen, folder: Path) -> dict[str, Any]:
@@ -111,7 +69,7 @@ def write_qupath(chosen: Chosen, folder: Path) -> dict[str, Any]:
         raise InputError(f"{chosen.name}: has no µm per pixel in its card, which QuPath needs; train with a stated mpp")
     if chosen.model.in_channels != 3:
         raise InputError(f"{chosen.name}: takes {chosen.model.in_channels} channels; QuPath gives three")
-    scripted = script_of(LabelledTiles(network))
+    scripted = script_of(LabelledTiles(chosen, network, chosen.mpp))
     path = folder / "instanseg.pt"
     torch.jit.save(scripted, path)
     (folder / "rdf.yaml").write_text(yaml.safe_dump(_description(chosen, path), sort_keys=False, allow_unicode=True))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
+from seunet.models.object_rule import MIN_CORE_PX, NECK, SLACK_PX
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.label_plane import Labels, read_only
 
@@ -24,11 +25,6 @@ MAX_ROWS: Final = 8192
 MAX_OPEN_RUNS: Final = 2_000_000
 """When the objects that reach a row have more runs together, all are cut there: what keeps memory bounded."""
 
-NECK: Final = 0.85
-SLACK_PX: Final = 1.0
-"""Chosen on the training images of MoNuSeg (results/benchmarks/splitting.json)."""
-MIN_CORE_PX: Final = 12
-"""What is left of an object between rims and is smaller is part of a neighbour, not an object."""
 NOWHERE: Final = np.zeros((0, 0), dtype=np.uint8)
 GATHERED_RUNS: Final = 1 << 13
 """Of objects that are handed to a compiled loop at a time."""

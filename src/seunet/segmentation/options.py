@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from seunet.limits import MPP_RANGE
+from seunet.models.object_rule import MIN_AREA_UM2
 from seunet.settings import Section
 
 ScaleChoice = Literal["auto", "stated", "native"]
@@ -20,8 +21,6 @@ def scale_name(scale: Any) -> Any:
 
 
 AUTO: Final = "auto"
-MIN_AREA_UM2: Final = 4.0
-"""A disc of 2.3 µm across: smaller than any nucleus, larger than most specks (docs/decisions/0043)."""
 MIN_AREA_PX: Final = 10.0
 """Of the slide, where nobody knows how large its pixels are."""
 

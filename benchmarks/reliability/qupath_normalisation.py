@@ -1,0 +1,84 @@
+"""What QuPath's normalisation costs: labels of the pixels that its model reconstructs, against those of the image.
+
+    python -m benchmarks.reliability.qupath_normalisation prepared/monuseg prepared/tnbc prepared/consep
+
+The image is the annotation, its upper left 512 × 512 pixels are the tile.  Beside the reconstruction by steps stands the
+one by typical percentiles alone.  Both are segmented by our own engine, which finds the same objects as the model in
+QuPath (`benchmarks.reliability.round_trips`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+import seunet
+from benchmarks.declare import MONUSEG, Benchmark
+from benchmarks.record import write_results
+from benchmarks.reliability.matrix import overlap
+from benchmarks.reliability.round_trips import as_the_extension
+from seunet.export import OriginalPixels
+
+BENCHMARK = Benchmark(
+    "reliability.qupath_normalisation",
+    ("results/benchmarks/qupath_normalisation.json",),
+    3,
+    "prepared/monuseg prepared/tnbc prepared/consep",
+    (MONUSEG,),
+)
+TILE_PX: Final = 512
+
+
+def reconstructions(tile: torch.Tensor) -> dict[str, NDArray[np.uint8]]:
+    """The pixels of a tile [1, 3, H, W] by each way."""
+    by_steps = OriginalPixels()
+    low, high = (torch.tensor(each)[:, None, None] for each in (by_steps.low, by_steps.high))
+    found = {"by steps": by_steps(tile)[0] * 255, "by typical percentiles": (tile[0] * (high - low) + low)}
+    return {way: one.clamp(0, 255).round().byte().permute(1, 2, 0).numpy() for way, one in found.items()}
+
+
+def measured(image: NDArray[np.uint8], mpp: float) -> dict[str, dict[str, float]]:
+    """Of each way: IoU of the nuclei, and by how much red, green and blue are off (the median)."""
+    pixels = np.ascontiguousarray(image[:TILE_PX, :TILE_PX])
+    expected = seunet.segment(pixels, mpp=mpp).labels
+    tile = as_the_extension(image)[:, :, :TILE_PX, :TILE_PX]
+    found = {}
+    for way, one in reconstructions(tile).items():
+        off = np.median(one.astype(int) - pixels, axis=(0, 1))
+        found[way] = {
+            "iou": overlap(seunet.segment(one, mpp=mpp).labels, expected),
+            "red": off[0],
+            "green": off[1],
+            "blue": off[2],
+        }
+    return found
+
+
+def main() -> None:
+    parser = BENCHMARK.parser(__doc__)
+    parser.add_argument("sets", nargs="+", type=Path)
+    parser.add_argument("--images", type=int, default=10, help="of each set")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    sets = {}
+    for folder in arguments.sets:
+        paths = sorted((folder / "images").glob("*.png"))
+        chosen = paths[:: max(1, len(paths) // arguments.images)][: arguments.images]
+        images = [measured(np.asarray(Image.open(path).convert("RGB")), 0.25) for path in chosen]
+        sets[folder.name] = {
+            way: {
+                "iou": [round(image[way]["iou"], 4) for image in images],
+                "off": [[image[way][colour] for colour in ("red", "green", "blue")] for image in images],
+            }
+            for way in images[0]
+        }
+    print(write_results(BENCHMARK, {"sets": sets}))
+
+
+if __name__ == "__main__":
+    main()
