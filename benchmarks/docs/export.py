@@ -36,11 +36,8 @@ def round_trips() -> str:
         title: {side: figures["iou"] for side, figures in row.items()} for title, row in report["qupath"].items()
     }
     rows = [[title, *(f"{row[side]:.4f}" for side in sides)] for title, row in ious.items()]
-    same = [min(figures["same_objects"] for figures in row.values()) for row in report["qupath"].values()]
-    how = (
-        f"Of our objects the model for QuPath has {same[0]:.1%} or more pixel by pixel in the first of its rows, "
-        f"{same[1]:.1%} or more in the second."
-    )
+    same = min(figures["same_objects"] for figures in next(iter(report["qupath"].values())).values())
+    how = f"On the same pixels {same:.1%} of our objects are those of the model for QuPath, pixel by pixel."
     table = markdown_table(["IoU with our labels", *(f"{side}²" for side in sides)], rows)
     return f"{table}\n\n{how} {source(report)}"
 

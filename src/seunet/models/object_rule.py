@@ -11,4 +11,4 @@ on the training images of MoNuSeg (results/benchmarks/splitting.json)."""
 MIN_CORE_PX: Final = 12
 """What is left of an object between rims and is smaller is part of a neighbour, not an object."""
 MIN_AREA_UM2: Final = 4.0
-"""Of the smallest: a disc of 2.3 µm across is smaller than any nucleus, larger than most specks (docs/decisions/0043)."""
+"""Of the smallest: a disc of 2.3 µm across, smaller than any nucleus, larger than most specks (docs/decisions/0043)."""
