@@ -65,7 +65,7 @@ class MixedThenFiltered(nn.Module):
         self.rows = nn.ModuleList(depthwise(taps[i], outputs, along_rows=True) for i in range(orders))
         self.columns = nn.ModuleList(depthwise(taps[j], outputs, along_rows=False) for j in range(orders))
         self.columns[0].bias = nn.Parameter(bias)
-        self.orders, self.outputs = orders, outputs
+        self.orders, self.outputs, self.basis = orders, outputs, mixing.shape[0]
         self.mix = pointwise(mixing.permute(0, 2, 1).flatten(0, 1))
 
     def forward(self, maps: Tensor) -> Tensor:

@@ -1,0 +1,144 @@
+"""The layers of a portable network as ONNX operators: a layer, a block of them, and the one where two maps meet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from torch import nn
+
+from seunet.export.onnx_operators import Graph
+from seunet.export.onnx_sizes import Size, doubled, twice
+from seunet.export.portable_layers import (
+    DenseThenRelu,
+    FilteredThenMixed,
+    MixedBetween,
+    MixedThenFiltered,
+    places_of_column,
+)
+
+FEW: Final = 8
+"""Maps of fewer channels are not in a runtime's blocked layout."""
+
+
+def block_of_layers(graph: Graph, maps: str, block: nn.Module) -> str:
+    for layer in block.children():
+        maps = graph.add("Relu", _layer(graph, maps, layer))
+    return maps
+
+
+def _layer(graph: Graph, maps: str, layer: nn.Module) -> str:
+    if isinstance(layer, DenseThenRelu):
+        return graph.convolution(maps, layer.convolution)
+    if isinstance(layer, FilteredThenMixed):
+        return _filtered_then_mixed(graph, maps, layer)
+    if isinstance(layer, MixedBetween):
+        return _mixed_between(graph, maps, layer)
+    assert isinstance(layer, MixedThenFiltered)
+    return _mixed_then_filtered(graph, maps, layer)
+
+
+def _filtered_then_mixed(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
+    if layer.rows[0].in_channels < FEW:  # type: ignore[union-attr]
+        return _mixed_in_rows(graph, maps, layer)
+    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
+    jets = [
+        graph.convolution(row, column)  # type: ignore[arg-type]
+        for i, row in enumerate(rows)
+        for column in layer.columns[: layer.orders - i]
+    ]
+    return _mixed(graph, jets, layer.mix)
+
+
+def _mixed_in_rows(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
+    """Few channels are mixed by the filters along the rows themselves, which so end in the runtime's own layout."""
+    basis = np.split(layer.mix.weight.detach().numpy(), layer.orders * (layer.orders + 1) // 2, axis=1)
+    rows = [row.weight.detach().numpy()[:1] for row in layer.rows]  # type: ignore[union-attr, operator]
+    bias, terms = layer.mix.bias.detach().numpy(), []  # type: ignore[union-attr]
+    for j, column in enumerate(layer.columns):
+        places = places_of_column(layer.orders, j)
+        weight = sum(basis[place] * row for place, row in zip(places, rows, strict=False))
+        mixed = graph.filtered(maps, weight, None, layer.rows[0].padding)  # type: ignore[arg-type, union-attr]
+        taps = np.repeat(column.weight.detach().numpy()[:1], len(bias), axis=0)  # type: ignore[union-attr, operator]
+        terms.append(graph.filtered(mixed, taps, None if j else bias, column.padding, len(bias)))  # type: ignore[arg-type]
+    return graph.sum(terms)
+
+
+def _mixed_between(graph: Graph, maps: str, layer: MixedBetween) -> str:
+    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
+    terms = [
+        graph.convolution(_mixed(graph, rows[: layer.orders - j], mix), column)  # type: ignore[arg-type]
+        for j, (mix, column) in enumerate(zip(layer.mixes, layer.columns, strict=True))
+    ]
+    return graph.sum(terms)
+
+
+def _mixed_then_filtered(graph: Graph, maps: str, layer: MixedThenFiltered) -> str:
+    weights = np.split(layer.mix.weight.detach().numpy(), layer.basis)
+    return _filtered(graph, [graph.filtered(maps, weight) for weight in weights], layer)
+
+
+def _filtered(graph: Graph, mixed: list[str], layer: MixedThenFiltered) -> str:
+    terms = []
+    for j, column in enumerate(layer.columns):
+        places = places_of_column(layer.orders, j)
+        rows = [graph.convolution(mixed[place], layer.rows[i]) for i, place in enumerate(places)]  # type: ignore[arg-type]
+        terms.append(graph.convolution(graph.sum(rows), column))  # type: ignore[arg-type]
+    return graph.sum(terms)
+
+
+def _mixed(graph: Graph, maps: list[str], mix: nn.Conv2d) -> str:
+    """Sums of 1×1 convolutions, and not one of a concatenation: runtimes keep their own memory layout through a sum."""
+    bias = None if mix.bias is None else mix.bias.detach().numpy()
+    parts = zip(maps, np.split(mix.weight.detach().numpy(), len(maps), axis=1), strict=True)
+    return graph.sum([graph.filtered(one, part, None if k else bias) for k, (one, part) in enumerate(parts)])
+
+
+def joined_block(
+    graph: Graph, maps: tuple[str, str], reducer: nn.Conv2d, block: nn.Module, sizes: tuple[Size, Size] | None, pooling: str
+) -> str:
+    """The block that reads what is skipped and what comes up, with the sizes of both where they are known."""
+    skip, low = maps
+    first, second = block.children()
+    if sizes is not None and isinstance(first, MixedThenFiltered):
+        both = graph.add("Relu", _filtered(graph, _mixed_apart(graph, maps, reducer, first, sizes, pooling), first))
+        return graph.add("Relu", _layer(graph, both, second))
+    rising = graph.convolution(low, reducer)
+    if pooling != "none":
+        rising = doubled(graph, rising, skip, sizes)
+    # Side by side, and not a sum of what is made of each: that they have one size is not seen before it runs, and
+    # operators are fused with a sum of maps of one size only.
+    return block_of_layers(graph, graph.add("Concat", skip, rising, axis=1), block)
+
+
+def _mixed_apart(
+    graph: Graph,
+    maps: tuple[str, str],
+    reducer: nn.Conv2d,
+    layer: MixedThenFiltered,
+    sizes: tuple[Size, Size],
+    pooling: str,
+) -> list[str]:
+    """What is skipped and what comes up, mixed each for itself and added, for each place of the mixing.
+
+    Mixing commutes with doubling: what comes up is mixed while it is small, together with its reduction.
+    """
+    (skip, low), (large, small) = maps, sizes
+    of_skip, of_rising = (
+        np.split(part, layer.basis) for part in np.split(layer.mix.weight.detach().numpy()[:, :, 0, 0], 2, axis=1)
+    )
+    skipped = [graph.filtered(skip, weight[:, :, None, None]) for weight in of_skip]
+    if pooling == "none" or large == (2 * small[0], 2 * small[1]):
+        reduction, bias = reducer.weight.detach().numpy()[:, :, 0, 0], reducer.bias.detach().numpy()  # type: ignore[union-attr]
+        mixed = [graph.filtered(low, (weight @ reduction)[:, :, None, None], weight @ bias) for weight in of_rising]
+        rising = mixed if pooling == "none" else [twice(graph, one) for one in mixed]
+    else:
+        whole = doubled(graph, graph.convolution(low, reducer), skip, sizes)
+        rising = [graph.filtered(whole, weight[:, :, None, None]) for weight in of_rising]
+    return [graph.add("Add", *pair) for pair in zip(skipped, rising, strict=True)]
+
+
+def reach(block: nn.Module) -> int:
+    """How many rows above and below a pixel a block reads."""
+    layers = (layer.convolution if isinstance(layer, DenseThenRelu) else layer.columns[0] for layer in block.children())  # type: ignore[index, union-attr]
+    return sum(int(layer.padding[0]) for layer in layers)  # type: ignore[arg-type, union-attr, index]
