@@ -40,35 +40,34 @@ def _layer(graph: Graph, maps: str, layer: nn.Module) -> str:
 
 def _filtered_then_mixed(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
     if layer.rows[0].in_channels < FEW:  # type: ignore[union-attr]
-        return _mixed_in_rows(graph, maps, layer)
-    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
+        return _mixed_in_columns(graph, maps, layer)
+    columns = [graph.convolution(maps, column) for column in layer.columns]  # type: ignore[arg-type]
     jets = [
-        graph.convolution(row, column)  # type: ignore[arg-type]
-        for i, row in enumerate(rows)
-        for column in layer.columns[: layer.orders - i]
+        graph.convolution(column, row)  # type: ignore[arg-type]
+        for i, row in enumerate(layer.rows)
+        for column in columns[: layer.orders - i]
     ]
     return _mixed(graph, jets, layer.mix)
 
 
-def _mixed_in_rows(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
-    """Few channels are mixed by the filters along the rows themselves, which so end in the runtime's own layout."""
-    basis = np.split(layer.mix.weight.detach().numpy(), layer.orders * (layer.orders + 1) // 2, axis=1)
-    rows = [row.weight.detach().numpy()[:1] for row in layer.rows]  # type: ignore[union-attr, operator]
+def _mixed_in_columns(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
+    """Few channels are mixed by the filters along columns themselves, which so end in the runtime's own layout."""
+    basis = iter(np.split(layer.mix.weight.detach().numpy(), layer.orders * (layer.orders + 1) // 2, axis=1))
+    columns = [column.weight.detach().numpy()[:1] for column in layer.columns]  # type: ignore[union-attr, operator]
     bias, terms = layer.mix.bias.detach().numpy(), []  # type: ignore[union-attr]
-    for j, column in enumerate(layer.columns):
-        places = places_of_column(layer.orders, j)
-        weight = sum(basis[place] * row for place, row in zip(places, rows, strict=False))
-        mixed = graph.filtered(maps, weight, None, layer.rows[0].padding)  # type: ignore[arg-type, union-attr]
-        taps = np.repeat(column.weight.detach().numpy()[:1], len(bias), axis=0)  # type: ignore[union-attr, operator]
-        terms.append(graph.filtered(mixed, taps, None if j else bias, column.padding, len(bias)))  # type: ignore[arg-type]
+    for i, row in enumerate(layer.rows):
+        weight = sum(next(basis) * column for column in columns[: layer.orders - i])
+        mixed = graph.filtered(maps, weight, None, layer.columns[0].padding)  # type: ignore[arg-type, union-attr]
+        taps = np.repeat(row.weight.detach().numpy()[:1], len(bias), axis=0)  # type: ignore[union-attr, operator]
+        terms.append(graph.filtered(mixed, taps, None if i else bias, row.padding, len(bias)))  # type: ignore[arg-type]
     return graph.sum(terms)
 
 
 def _mixed_between(graph: Graph, maps: str, layer: MixedBetween) -> str:
-    rows = [graph.convolution(maps, row) for row in layer.rows]  # type: ignore[arg-type]
+    columns = [graph.convolution(maps, column) for column in layer.columns]  # type: ignore[arg-type]
     terms = [
-        graph.convolution(_mixed(graph, rows[: layer.orders - j], mix), column)  # type: ignore[arg-type]
-        for j, (mix, column) in enumerate(zip(layer.mixes, layer.columns, strict=True))
+        graph.convolution(_mixed(graph, columns[: layer.orders - i], mix), row)  # type: ignore[arg-type]
+        for i, (mix, row) in enumerate(zip(layer.mixes, layer.rows, strict=True))
     ]
     return graph.sum(terms)
 
