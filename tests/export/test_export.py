@@ -84,13 +84,15 @@ def test_the_fusion_is_in_the_graph(fusion: str, model: ScaleUNet) -> None:
 
 @needs_runtimes
 def test_every_filter_of_the_graph_is_one_dimensional_and_for_one_channel(model: ScaleUNet) -> None:
-    graph = onnx_model(portable_network(model), {}).graph
+    graph = onnx_model(portable_network(model, multiple=8), {}).graph
     shapes = {one.name: tuple(one.dims) for one in graph.initializer}
     kernels = [shapes[node.input[1]] for node in graph.node if node.op_type == "Conv"]
     assert all(1 in kernel[2:] for kernel in kernels)
     filters = [kernel for kernel in kernels if kernel[2:] != (1, 1)]
     assert len(filters) > 50
-    assert all(kernel[1] == 1 for kernel in filters)
+    # The first layer of each head mixes its three colours by the filters themselves.
+    assert {kernel[1] for kernel in filters} == {1, 3}
+    assert sum(kernel[1] == 3 for kernel in filters) == 2 * model.heads
 
 
 @needs_runtimes

@@ -7,6 +7,7 @@ import numpy as np
 from seunet.export.onnx_operators import Graph
 from seunet.export.portable import PortableNetwork
 
+
 def fused(graph: Graph, heads: list[str], network: PortableNetwork, axis: str, result: str) -> str:
     """`portable.fusion_weights` and the sum."""
     if len(heads) == 1:

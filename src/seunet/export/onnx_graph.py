@@ -12,10 +12,10 @@ from torch import nn
 
 from seunet.errors import InputError
 from seunet.export.onnx_fusion import fused
-from seunet.export.onnx_levels import head_of
+from seunet.export.onnx_layers import block_of_layers, joined_block
 from seunet.export.onnx_operators import Graph
-from seunet.export.onnx_sizes import Size
-from seunet.export.portable import PortableNetwork
+from seunet.export.onnx_sizes import Size, half_size, halved
+from seunet.export.portable import PortableHead, PortableNetwork
 from seunet.extras import needed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def onnx_model(
         raise InputError(f"opset {opset} is not among those that are written ({OPSETS[0]} to {OPSETS[1]})")
     graph = Graph()
     axis = graph.integers(1)
-    logits = [head_of(graph, IMAGES, head, size) for head in network.heads]  # type: ignore[arg-type]
+    logits = [_head(graph, IMAGES, head, size) for head in network.heads]  # type: ignore[arg-type]
     if LOGITS in outputs:
         graph.add("Concat", *(graph.add("Unsqueeze", one, axis) for one in logits), axis=1, name=LOGITS)
     if PROBABILITIES in outputs:
@@ -66,3 +66,19 @@ def onnx_model(
     helper.set_model_props(model, facts)
     checker.check_model(model, full_check=True)
     return model
+
+
+def _head(graph: Graph, images: str, head: PortableHead, size: Size | None) -> str:
+    maps, skips = images, []
+    for number, block in enumerate(head.encoder):
+        if number:
+            skips.append((maps, size))
+            maps = halved(graph, maps, head.pooling, size)
+            size = size if head.pooling == "none" else half_size(size)
+        maps = block_of_layers(graph, maps, block)
+    for reducer, block in zip(head.reducers, head.decoder, strict=True):
+        skip, larger = skips.pop()
+        sizes = None if size is None or larger is None else (larger, size)
+        maps = joined_block(graph, (skip, maps), reducer, block, sizes, head.pooling)  # type: ignore[arg-type]
+        size = larger
+    return graph.convolution(maps, head.head)

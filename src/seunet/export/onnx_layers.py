@@ -94,7 +94,12 @@ def _mixed(graph: Graph, maps: list[str], mix: nn.Conv2d) -> str:
 
 
 def joined_block(
-    graph: Graph, maps: tuple[str, str], reducer: nn.Conv2d, block: nn.Module, sizes: tuple[Size, Size] | None, pooling: str
+    graph: Graph,
+    maps: tuple[str, str],
+    reducer: nn.Conv2d,
+    block: nn.Module,
+    sizes: tuple[Size, Size] | None,
+    pooling: str,
 ) -> str:
     """The block that reads what is skipped and what comes up, with the sizes of both where they are known."""
     skip, low = maps
@@ -135,9 +140,3 @@ def _mixed_apart(
         whole = doubled(graph, graph.convolution(low, reducer), skip, sizes)
         rising = [graph.filtered(whole, weight[:, :, None, None]) for weight in of_rising]
     return [graph.add("Add", *pair) for pair in zip(skipped, rising, strict=True)]
-
-
-def reach(block: nn.Module) -> int:
-    """How many rows above and below a pixel a block reads."""
-    layers = (layer.convolution if isinstance(layer, DenseThenRelu) else layer.columns[0] for layer in block.children())  # type: ignore[index, union-attr]
-    return sum(int(layer.padding[0]) for layer in layers)  # type: ignore[arg-type, union-attr, index]

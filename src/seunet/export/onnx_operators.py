@@ -15,8 +15,6 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.edges = (True, True)
-        """Whether the maps end with the image above and below; where they go on, filters do not fill up with zeros."""
 
     def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         """One operator; the name of its result."""
@@ -51,18 +49,15 @@ class Graph:
         groups: int = 1,
     ) -> str:
         constants = [self.constant(weight), *([] if bias is None else [self.constant(bias)])]
-        above, below = (padding[0] * edge for edge in self.edges)
-        pads = [above, padding[1], below, padding[1]]
-        return self.add("Conv", maps, *constants, kernel_shape=list(weight.shape[2:]), pads=pads, group=groups)
+        return self.add(
+            "Conv", maps, *constants, kernel_shape=list(weight.shape[2:]), pads=[*padding] * 2, group=groups
+        )
 
     def sum(self, terms: list[str]) -> str:
         total = terms[0]
         for term in terms[1:]:
             total = self.add("Add", total, term)
         return total
-
-    def rows(self, maps: str, first: int, stop: int) -> str:
-        return self.add("Slice", maps, self.integers(first), self.integers(stop), self.integers(2))
 
     def cut(self, maps: str, size: str) -> str:
         """The first `size` (height, width) pixels."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seunet.errors import check_known
 from seunet.export.onnx_graph import IMAGES, LOGITS, onnx_model
-from seunet.export.portable import portable_network
+from seunet.export.portable import PortableNetwork, portable_network
 from seunet.extras import needed
 from seunet.models.unet_skeleton import ScaleUNet
 
@@ -33,21 +33,27 @@ EXACT: Final = {"INFERENCE_PRECISION_HINT": "f32"}
 def run_by(runtime: str, model: ScaleUNet, threads: int) -> Run:
     """All heads of `model` by that runtime."""
     check_known("runtime", runtime, RUNTIMES[1:])
-    graph = onnx_model(portable_network(model, multiple=BLOCK), {}, outputs=(LOGITS,))
-    return by_onnx_for_each_size(graph, threads) if runtime == "onnx" else by_openvino(graph, threads)
+    network = portable_network(model, multiple=BLOCK)
+    if runtime == "onnx":
+        return by_onnx_for_each_size(network, threads)
+    return by_openvino(onnx_model(network, {}, outputs=(LOGITS,)), threads)
 
 
-def by_onnx_for_each_size(graph: ModelProto, threads: int) -> Run:
-    """ONNX Runtime told the size of its images, which is faster: it fuses operators of maps that it knows to be equal.
+def by_onnx_for_each_size(network: PortableNetwork, threads: int) -> Run:
+    """ONNX Runtime with a graph for each size of images, which is faster: nothing is cut or joined at run time.
 
     A session takes hundredths of a second to make.  Every size has one, so that a result does not depend on what came
     before; two are kept, for the tiles of a row and the one at its end.
     """
-    session_for = lru_cache(maxsize=2)(partial(by_onnx, graph, threads))
+
+    @lru_cache(maxsize=2)
+    def session_for(batch: int, height: int, width: int) -> Run:
+        graph = onnx_model(network, {}, outputs=(LOGITS,), size=(height, width))
+        return by_onnx(graph, threads, sizes=(("batch", batch),))
 
     def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         batch, _, height, width = images.shape
-        return session_for(sizes=(("batch", batch), ("height", height), ("width", width)))(images)
+        return session_for(batch, height, width)(images)
 
     return run
 
