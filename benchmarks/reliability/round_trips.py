@@ -77,7 +77,7 @@ def shared_objects(found: NDArray[Any], expected: NDArray[Any]) -> float:
     pairs, areas = np.unique(np.stack([found, expected]).reshape(2, -1), axis=1, return_counts=True)
     whole = [np.bincount(one.ravel()) for one in (found, expected)]
     same = [area == whole[0][a] == whole[1][b] for (a, b), area in zip(pairs.T, areas, strict=True) if a and b]
-    return sum(same) / max(int(expected.max()), 1)
+    return float(sum(same) / max(int(expected.max()), 1))
 
 
 def qupath_rows(file: Path, mpp: float | None) -> dict[str, dict[str, dict[str, float]]]:

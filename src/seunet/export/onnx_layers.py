@@ -39,7 +39,7 @@ def _layer(graph: Graph, maps: str, layer: nn.Module) -> str:
 
 
 def _filtered_then_mixed(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
-    if layer.rows[0].in_channels < FEW:  # type: ignore[union-attr]
+    if layer.rows[0].in_channels < FEW:  # type: ignore[operator]
         return _mixed_in_columns(graph, maps, layer)
     columns = [graph.convolution(maps, column) for column in layer.columns]  # type: ignore[arg-type]
     jets = [
@@ -53,12 +53,12 @@ def _filtered_then_mixed(graph: Graph, maps: str, layer: FilteredThenMixed) -> s
 def _mixed_in_columns(graph: Graph, maps: str, layer: FilteredThenMixed) -> str:
     """Few channels are mixed by the filters along columns themselves, which so end in the runtime's own layout."""
     basis = iter(np.split(layer.mix.weight.detach().numpy(), layer.orders * (layer.orders + 1) // 2, axis=1))
-    columns = [column.weight.detach().numpy()[:1] for column in layer.columns]  # type: ignore[union-attr, operator]
+    columns = [column.weight.detach().numpy()[:1] for column in layer.columns]  # type: ignore[operator]
     bias, terms = layer.mix.bias.detach().numpy(), []  # type: ignore[union-attr]
     for i, row in enumerate(layer.rows):
         weight = sum(next(basis) * column for column in columns[: layer.orders - i])
-        mixed = graph.filtered(maps, weight, None, layer.columns[0].padding)  # type: ignore[arg-type, union-attr]
-        taps = np.repeat(row.weight.detach().numpy()[:1], len(bias), axis=0)  # type: ignore[union-attr, operator]
+        mixed = graph.filtered(maps, weight, None, layer.columns[0].padding)  # type: ignore[arg-type]
+        taps = np.repeat(row.weight.detach().numpy()[:1], len(bias), axis=0)  # type: ignore[operator]
         terms.append(graph.filtered(mixed, taps, None if i else bias, row.padding, len(bias)))  # type: ignore[arg-type]
     return graph.sum(terms)
 

@@ -44,7 +44,7 @@ class MixedBetween(nn.Module):
         self.rows[0].bias = nn.Parameter(bias)
         self.orders = orders
         # Pairs lie by i, then by j: those of a row follow each other.
-        parts = mixing.split([orders - i for i in range(orders)])
+        parts = mixing.split([orders - i for i in range(orders)])  # type: ignore[no-untyped-call]
         self.mixes = nn.ModuleList(pointwise(part.flatten(0, 1).T) for part in parts)
 
     def forward(self, maps: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def whole_numbers(values: Tensor, white: float) -> Tensor | None:
         white = 255.0
     # A tile without white is darker than the annotation's high percentile, which is 1.
     brightest = levels[-1].clamp(min=1.0)
-    return white - ((brightest - values) / step).round()
+    return white - ((brightest - values) / step).round()  # type: ignore[no-any-return]
 
 
 def ends_in_a_spike(steps: Tensor, counts: Tensor) -> bool:

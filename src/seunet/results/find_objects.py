@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seunet.errors import InputError
-from seunet.models.object_rule import MIN_CORE_PX, NECK, SLACK_PX
+from seunet.models.object_rule import MIN_CORE_PX
+from seunet.models.object_rule import NECK as NECK
+from seunet.models.object_rule import SLACK_PX as SLACK_PX
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.label_plane import Labels, read_only
 
