@@ -25,8 +25,8 @@ def runtimes() -> str:
     worst = max(row["largest_difference"] for rows_ in report["sizes"].values() for row in rows_.values())
     how = (
         f"The matched head of `nuclei`, one thread, processor time without the system's, the fastest of "
-        f"{report['rounds']} rounds in turn. With the system's, which our own kernels cause more of (memory is got "
-        f"page by page), the first column is {', '.join(with_system)}. Logits differ by {worst:.0e} at most."
+        f"{report['rounds']} rounds in turn. With the system's (memory is got page by page) the "
+        f"first column is {', '.join(with_system)}. Logits differ by {worst:.0e} at most."
     )
     return f"{markdown_table(['image, native = 1', *TITLES.values()], rows)}\n\n{how} {source(report)}"
 

@@ -3,7 +3,7 @@
     python -m benchmarks.measure.network.runtimes
 
 The processor's time in the program itself, the least of the rounds: other programs may run beside it.  Beside it, with
-what the system adds: getting memory page by page, which our own kernels do anew for each large map.
+what the system adds, such as getting memory page by page, which depends on the state of the machine.
 """
 
 from __future__ import annotations
