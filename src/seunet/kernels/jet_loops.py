@@ -50,7 +50,7 @@ from seunet.kernels.jobs import (
     JOB_WIDTH,
     ROWS_AT_ONCE,
 )
-from seunet.kernels.simd import fetch_add, float_pointer, lane_count, offset
+from seunet.kernels.simd import all_stored, fetch_add, float_pointer, lane_count, offset
 from seunet.kernels.strip_loops import (
     Block,
     bank_of_scale,
@@ -239,5 +239,6 @@ def make_worker(dtype: types.Float, backward: bool) -> Any:
             else:
                 affine = float_pointer(job[JOB_AFFINE], dtype)
                 forward_task(job, task, scratch, image, result, taps, matrix, affine)
+        all_stored()
 
     return worker

@@ -129,6 +129,32 @@ def store(builder: Any, signature: Any, pointer: Any, index: Any, value: Any) ->
     builder.store(value, _at(builder, pointer, index, vector)).align = vector.dtype.bitwidth // 8
 
 
+@emitted(lambda pointer, index, value: types.void(pointer, types.intp, value))
+def store_past(builder: Any, signature: Any, pointer: Any, index: Any, value: Any) -> None:
+    """`store` of a whole cache line, past the caches: nobody reads from memory what is all written anew.
+
+    It must begin with a line (`floats_to_line`); other threads see it after `all_stored`.
+    """
+    stored = builder.store(value, _at(builder, pointer, index, signature.args[2]))
+    stored.align = VECTOR_BYTES
+    stored.set_metadata("nontemporal", builder.module.add_metadata([_LANE(1)]))
+
+
+@emitted(lambda pointer, index: types.intp(pointer, types.intp))
+def floats_to_line(builder: Any, signature: Any, pointer: Any, index: Any) -> Any:
+    """How many floats of `pointer[index]` and on lie before the next cache line begins."""
+    integer = ir.IntType(types.intp.bitwidth)
+    back = builder.neg(builder.ptrtoint(builder.gep(pointer, [index]), integer))
+    bytes_left = builder.and_(back, integer(VECTOR_BYTES - 1))
+    return builder.udiv(bytes_left, integer(signature.args[0].dtype.bitwidth // 8))
+
+
+@emitted(types.void)
+def all_stored(builder: Any, _signature: Any) -> None:
+    """Wait until all that this thread has stored is there for the others."""
+    builder.fence("seq_cst")
+
+
 @emitted(lambda pointer, index, value, count: types.void(pointer, types.intp, value, types.intp))
 def store_first(builder: Any, signature: Any, pointer: Any, index: Any, value: Any, count: Any) -> None:
     """Write only the first `count` lanes of `value` to `pointer[index]` and on."""

@@ -12,10 +12,11 @@ from typing import Any
 from numba import intp
 
 from seunet.kernels import jobs
-from seunet.kernels.filter_loops import filter_orders, inlined, jit
+from seunet.kernels.filter_loops import filter_orders, inlined, jit, vector_of
 from seunet.kernels.simd import (
     add,
     fetch_ahead,
+    floats_to_line,
     fused_multiply_add,
     lane_count,
     lane_sum,
@@ -25,7 +26,7 @@ from seunet.kernels.simd import (
     splat,
     store,
     store_first,
-    subtract,
+    store_past,
 )
 
 Bank = namedtuple("Bank", "radius orders taps tap_stride")
@@ -47,6 +48,17 @@ def row_room(wide: int, radius: int, lanes: int) -> int:
     return wide + 2 * round_up(radius, lanes)
 
 
+@inlined
+def copy_rest(source: Any, at: int, target: Any, to: int, whole: int, count: int) -> None:
+    """What is left of a row behind its whole vectors: the last vector again, where there is one."""
+    lanes = lane_count(source)
+    if whole == 0:
+        for c in range(count):
+            target[to + c] = source[at + c]
+    elif whole < count:
+        store(target, to + count - lanes, load(source, at + count - lanes))
+
+
 @jit
 def copy_row(source: Any, at: int, target: Any, to: int, count: int) -> None:
     """target[to:to + count] = source[at:at + count]"""
@@ -54,8 +66,7 @@ def copy_row(source: Any, at: int, target: Any, to: int, count: int) -> None:
     whole = count // lanes * lanes
     for c in range(0, whole, lanes):
         store(target, to + c, load(source, at + c))
-    for c in range(whole, count):
-        target[to + c] = source[at + c]
+    copy_rest(source, at, target, to, whole, count)
 
 
 @jit
@@ -66,8 +77,9 @@ def copy_row_ahead(source: Any, at: int, target: Any, to: int, count: int, ahead
     for c in range(0, whole, lanes):
         fetch_ahead(source, at + ahead + c)
         store(target, to + c, load(source, at + c))
-    for c in range(whole, count):
-        target[to + c] = source[at + c]
+    # A run that does not begin with a cache line ends in one more.
+    fetch_ahead(source, at + ahead + count - 1)
+    copy_rest(source, at, target, to, whole, count)
 
 
 @jit
@@ -152,25 +164,37 @@ def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, je
         k += bank.orders - i
 
 
+@inlined
+def finished(value: Any, is_affine: bool, scale: Any, shift: Any, zero: Any, relu: bool) -> Any:
+    """a·y + b and max(·, 0), each where asked for."""
+    if is_affine:
+        value = fused_multiply_add(scale, value, shift)
+    return maximum(value, zero) if relu else value
+
+
 @jit
 def write_rows(
     source: Any, block: Block, count: int, target: Any, at: int, affine: Any, scale_at: int, shift_at: int, relu: bool
 ) -> None:
-    """Copy the rows of a strip to the result, with a·y + b (where `scale_at` ≥ 0) and max(·, 0) on the way."""
-    lanes = lane_count(source)
-    zero = subtract(load(source, 0), load(source, 0))
+    """Copy the rows of a strip to the result, `finished` by a and b at these places (none where `scale_at` < 0).
+
+    Whole cache lines go past the caches.
+    """
+    lanes, is_affine = lane_count(source), scale_at >= 0
+    scale, shift, zero = vector_of(source, 1.0), vector_of(source, 0.0), vector_of(source, 0.0)
+    if is_affine:
+        scale, shift = splat(affine[scale_at]), splat(affine[shift_at])
     for y in range(count):
-        for c in range(0, block.columns, lanes):
-            value = load(source, y * block.stride + c)
-            if scale_at >= 0:
-                value = fused_multiply_add(splat(affine[scale_at]), value, splat(affine[shift_at]))
-            if relu:
-                value = maximum(value, zero)
-            to = at + y * block.width + c
-            if c + lanes <= block.columns:
-                store(target, to, value)
-            else:
-                store_first(target, to, value, block.columns - c)
+        row, to = y * block.stride, at + y * block.width
+        c = min(floats_to_line(target, to), block.columns)
+        if c > 0:
+            store_first(target, to, finished(load(source, row), is_affine, scale, shift, zero, relu), c)
+        while c + lanes <= block.columns:
+            store_past(target, to + c, finished(load(source, row + c), is_affine, scale, shift, zero, relu))
+            c += lanes
+        if c < block.columns:
+            rest = finished(load(source, row + c), is_affine, scale, shift, zero, relu)
+            store_first(target, to + c, rest, block.columns - c)
 
 
 @jit
