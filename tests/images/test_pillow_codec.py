@@ -10,12 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
 from seunet.errors import InputError
-from seunet.images.pillow_codec import _opened, decode_codes, decode_rgb, encode_png, pixel_sha256
+from seunet.images.pillow_codec import _opened, decode_codes, decode_rgb, encode_png, encode_png_quickly, pixel_sha256
 from seunet.storage import read_limited, sha256
 from support.datasets import he_pixels
 from support.mutants import image_mutants, image_seeds, png_bomb, raw_png, tiff_bomb
@@ -89,6 +90,15 @@ def test_masks_are_read_as_codes_from_every_whole_number_kind() -> None:
     bits = decode_codes(saved(Image.fromarray(codes % 2 == 1), "PNG"), "a")
     assert (bits.pixels == codes % 2).all()
     assert bits.decisions == ["1-bit mask read as codes 0 and 1"]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (5, 1), (37, 53)])
+def test_a_png_that_is_packed_quickly_has_the_pixels_and_is_read_by_others(size: tuple[int, int]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
+    pixels[size[0] // 2 :] = 200
+    data = encode_png_quickly(pixels[::-1])
+    assert (decode_rgb(data, "a").pixels == pixels[::-1]).all()
+    assert (cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB) == pixels[::-1]).all()
 
 
 def test_masks_that_are_no_codes_are_refused() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import seunet
 from seunet.errors import InputError
-from seunet.kernels.dispatch import chosen_backend, jet_convolution
+from seunet.kernels.dispatch import chosen_backend, jet_convolution, mixed_pixels
 from seunet.layers import GaussianConv2d
 from seunet.maths import filter_radius, jet_size
 
@@ -160,6 +160,25 @@ def test_an_affine_map_and_relu_follow_the_convolution(backend: str) -> None:
         plain, folded = jet_convolution(*arguments), jet_convolution(*arguments, affine=affine, relu=True)
     expected = (affine[0, ..., None, None] * plain + affine[1, ..., None, None]).relu()
     torch.testing.assert_close(folded, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["reference", "torch", "numba"])
+@pytest.mark.parametrize("width", [16, 21, 300])
+def test_two_maps_beside_each_other_give_what_they_give_when_joined(backend: str, width: int) -> None:
+    image, beside = torch.randn(2, 3, 4, 19, width), torch.randn(2, 3, 2, 23, width)[..., 2:21, :]
+    arguments = torch.randn(3, 6, 5), torch.tensor([0.5, 1.0, 1.5]), [1, 2, 3]
+    with seunet.kernel_backend(backend), torch.no_grad():
+        joined = jet_convolution(torch.cat([image, beside], 2), *arguments, rows=slice(3, 11))
+        assert torch.equal(jet_convolution(image, *arguments, rows=slice(3, 11), beside=beside), joined)
+
+
+@pytest.mark.parametrize("outputs", [2, 12])
+def test_mixed_pixels_are_a_1x1_convolution_whose_pixels_do_not_know_where_they_lie(outputs: int) -> None:
+    features, weight, bias = torch.randn(2, 3, 5, 9, 37), torch.randn(outputs, 5), torch.randn(outputs)
+    mixed = mixed_pixels(features, weight, bias)
+    expected = torch.einsum("oc,bschw->bsohw", weight.double(), features.double()) + bias.double()[:, None, None]
+    torch.testing.assert_close(mixed.double(), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(mixed_pixels(features[..., 4:8, 3:20], weight, bias), mixed[..., 4:8, 3:20])
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "numba"])

@@ -55,6 +55,21 @@ def test_sigma_starts_at_the_midpoints_and_at_one_where_it_is_said_so() -> None:
     assert GaussianConv2d(10, 10, sigma="free_from_one").sigmas().tolist() == pytest.approx([1.0] * 5)
 
 
+def test_sigma_that_is_only_used_follows_whoever_changes_it() -> None:
+    layer = GaussianConv2d(3, 10, lifting=True)
+    assert layer.sigma_position is not None
+    with torch.inference_mode():
+        before = layer.sigmas()
+    layer.sigma_position.data.fill_(0.5)
+    with torch.no_grad():
+        after = layer.sigmas()
+    assert (after > before).all()
+    assert torch.equal(after, layer.sigmas().detach())
+    layer.rescale_sigma(2.0)
+    with torch.no_grad():
+        assert torch.equal(layer.sigmas(), 2 * after)
+
+
 def test_a_tied_range_has_one_trained_number() -> None:
     layer = GaussianConv2d(10, 10, sigma_range=geometric_range(0.7, 1.5, 5))
     assert layer.sigma_position is not None

@@ -30,6 +30,9 @@ SUFFIXES = (".tif", ".tiff", ".png", ".jpg", ".jpeg")
 FORMATS = ("PNG", "TIFF", "JPEG")
 COMPRESS_LEVEL = 4
 
+_SIGNATURE, _RGB, _UP = b"\x89PNG\r\n\x1a\n", 2, 2
+"""Of a PNG file: how it begins, the code of RGB, the code of a row that is its difference from the row above."""
+
 Image.MAX_IMAGE_PIXELS = MAX_IMAGE_PIXELS  # Pillow warns beyond it and refuses beyond twice it; we refuse beyond it
 
 # What Pillow raises on broken files, found by decoding mutants (benchmarks/reliability/data.py).
@@ -108,16 +111,35 @@ def decode_codes(data: bytes, name: str) -> Decoded:
         raise InputError(f"{name}: colour mode {mode_name(image.mode)}; a mask has one channel of whole-number codes")
 
 
-def encode_png(
-    pixels: IntArray, palette: Sequence[Sequence[int]] | None = None, compress_level: int = COMPRESS_LEVEL
-) -> bytes:
+def encode_png(pixels: IntArray, palette: Sequence[Sequence[int]] | None = None) -> bytes:
     """PNG bytes of RGB, 8- or 16-bit pixels; with a palette, codes stay the values and show in colour."""
     image = Image.fromarray(pixels)
     if palette is not None:
         image.putpalette([channel for colour in palette for channel in colour])
     out = io.BytesIO()
-    image.save(out, format="PNG", compress_level=compress_level)
+    image.save(out, format="PNG", compress_level=COMPRESS_LEVEL)
     return out.getvalue()
+
+
+def encode_png_quickly(pixels: Uint8Array) -> bytes:
+    """PNG bytes of RGB pixels in a third of the time: rows as differences from the one above, packed by libdeflate.
+
+    Pillow tries five kinds of differences for each row and packs by zlib; for pictures of tissue that saves no bytes.
+    """
+    from imagecodecs import deflate_encode  # only who writes pictures needs it
+
+    height, width, channels = pixels.shape
+    rows = np.ascontiguousarray(pixels).reshape(height, width * channels)
+    packed = np.empty((height, 1 + width * channels), dtype=np.uint8)
+    packed[:, 0] = _UP
+    packed[0, 1:] = rows[0]
+    np.subtract(rows[1:], rows[:-1], out=packed[1:, 1:])
+    header = struct.pack(">IIBBBBB", width, height, 8, _RGB, 0, 0, 0)
+    chunks = (b"IHDR", header), (b"IDAT", bytes(deflate_encode(packed, level=1))), (b"IEND", b"")
+    return _SIGNATURE + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
+        for kind, data in chunks
+    )
 
 
 def _opened(data: bytes, name: str) -> Image.Image:

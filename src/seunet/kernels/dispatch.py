@@ -72,6 +72,7 @@ def jet_convolution(
     affine: Tensor | None = None,
     relu: bool = False,
     rows: slice | None = None,
+    beside: Tensor | None = None,
 ) -> Tensor:
     r"""y_k = Σ_ij α_ij (G^ij(σ_k) ⋆ f_k), then optionally max(a_k·y_k + b_k, 0).
 
@@ -84,13 +85,15 @@ def jet_convolution(
         affine: a and b as [2, scales, C_out]: a norm with frozen statistics.
         relu: whether max(·, 0) follows.
         rows: the rows of the result that are wanted; all of them if None.
+        beside: more channels, behind those of `image`: what two maps joined would give, without joining them.
 
     Returns:
         [B, scales, C_out, H, W], or with fewer rows.
     """
     backend = chosen_backend(image, coefficients, sigma)
     if backend == "numba":
-        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows)
+        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows, beside)
+    image = _joined(image, beside)
     taps = half_taps(sigma, radii, _order(coefficients), discretisation)
     if backend == "reference":
         result = reference.jet_convolution(image, coefficients, taps)
@@ -143,6 +146,15 @@ def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
     return torch.cat([skip, upsample_to(rising, *skip.shape[3:])], dim=2)
 
 
+def upsampled(rising: Tensor, height: int, width: int) -> Tensor:
+    """`rising` upsampled to so many rows and columns: what `join_upsampled` puts behind the other channels."""
+    if rising.shape[3:] != (height, width) and runs_in_whole_vectors(rising) and not torch.is_grad_enabled():
+        from seunet.kernels.pooling import upsample
+
+        return upsample(rising, height, width)
+    return upsample_to(rising, height, width)
+
+
 def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """max(w·(x − mean)/√(var + ε) + b, 0) of [B, C, H, W] and the mean and variance [C] of the batch."""
     from seunet.kernels.batch_norm import NormRelu
@@ -153,6 +165,22 @@ def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) 
 def runs_in_whole_vectors(features: Tensor) -> bool:
     """Whether the loops that need whole vectors (pooling, upsampling, batch norm) are for this map."""
     return chosen_backend(features) == "numba" and features.dtype in (torch.float32, torch.float64)
+
+
+def _joined(image: Tensor, beside: Tensor | None) -> Tensor:
+    return image if beside is None else torch.cat([image, beside], dim=2)
+
+
+def mixed_pixels(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A 1×1 convolution that all scales share, [B, γ, C_in, H, W] → [B, γ, C_out, H, W]; no gradient, on the CPU.
+
+    A pixel has the same bits wherever it lies and however many there are: its sum is taken channel by channel.
+    """
+    from seunet.kernels import jet as fused
+
+    scales, outputs = features.shape[1], len(weight)
+    affine = torch.stack([torch.ones_like(bias), bias])[:, None].expand(2, scales, outputs).contiguous()
+    return fused.convolve(features, fused.Filters(None, (0,) * scales), weight.t()[None], affine, False)
 
 
 def _order(coefficients: Tensor) -> int:
@@ -178,18 +206,23 @@ def _fused(
     affine: Tensor | None,
     relu: bool,
     rows: slice | None,
+    beside: Tensor | None,
 ) -> Tensor:
     from seunet.kernels import jet as fused  # Numba takes a second to import: only where it is used
 
     order = _order(coefficients)
     # Half precision has no arithmetic of its own on most CPUs: computed in single precision.
     dtype = image.dtype if image.dtype in (torch.float32, torch.float64) else torch.float32
-    source, weights = image.to(dtype).contiguous(), coefficients.to(dtype)
-    if not (torch.is_grad_enabled() and (image.requires_grad or coefficients.requires_grad or sigma.requires_grad)):
+    weights = coefficients.to(dtype)
+    given = (image, coefficients, sigma) if beside is None else (image, coefficients, sigma, beside)
+    if not (torch.is_grad_enabled() and any(one.requires_grad for one in given)):
         taps = _frozen_taps(tuple(sigma.tolist()), radii, order, discretisation, dtype)
         folded = None if affine is None else affine.to(dtype).contiguous()
-        return fused.convolve(source, fused.Filters(taps, radii), weights, folded, relu, rows).to(image.dtype)
+        more = None if beside is None else beside.to(dtype)
+        filters = fused.Filters(taps, radii)
+        return fused.convolve(image.to(dtype), filters, weights, folded, relu, rows, more).to(image.dtype)
 
+    source = _joined(image, beside).to(dtype).contiguous()
     taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
 
     def slopes() -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from llvmlite import binding, ir
 from numba.core import config, types
 
-from seunet.kernels.simd import Vector, broadcast, emitted, llvm_type, multiply_add
+from seunet.kernels.simd import Vector, broadcast, emitted, llvm_type, multiply_add, summed
 
 _INTEGER = ir.IntType(types.intp.bitwidth)  # type: ignore[attr-defined]
 
@@ -28,6 +28,7 @@ WIDE: Final = _has_wide_registers()
 FILTERED_AT_ONCE: Final = 4 if WIDE else 2
 MIXED_AT_ONCE: Final = 4 if WIDE else 1
 OUTPUTS_AT_ONCE: Final = 4
+COLUMNS_AT_ONCE: Final = 4 if WIDE else 2
 
 
 class _Vectors:
@@ -169,5 +170,53 @@ def mix_group(vectors: int) -> Any:
         for m in many:
             place = builder.gep(target, [builder.add(to, builder.mul(target_stride, _INTEGER(m)))])
             code.store(place, totals[m * vectors : (m + 1) * vectors])
+
+    return group
+
+
+def gram_group(columns: int) -> Any:
+    """A function that adds the scalar products of four rows of one matrix with `columns` rows of another.
+
+    target[i·target_stride + j] += Σ_n left[i·left_stride + n] · right[j·right_stride + n],  i < 4, j < columns, n over
+    `last` + 1 vectors.
+    """
+
+    @emitted(
+        lambda last, left, left_stride, right, right_stride, target, target_stride: types.void(
+            types.intp, left, types.intp, left, types.intp, left, types.intp
+        )
+    )
+    def group(
+        builder: Any,
+        signature: Any,
+        last: Any,
+        left: Any,
+        left_stride: Any,
+        right: Any,
+        right_stride: Any,
+        target: Any,
+        target_stride: Any,
+    ) -> None:
+        code = _Vectors(builder, signature.args[1].dtype)
+
+        def rows(first: Any, stride: Any, count: int) -> list[Any]:
+            return [builder.gep(first, [builder.mul(stride, _INTEGER(number))]) for number in range(count)]
+
+        lefts, rights = rows(left, left_stride, 4), rows(right, right_stride, columns)
+
+        def vectors(at: Any) -> tuple[list[Any], list[Any]]:
+            return tuple([code.load(builder.gep(row, [at]), 1)[0] for row in some] for some in (lefts, rights))  # type: ignore[return-value]
+
+        def add_products(number: Any, *totals: Any) -> list[Any]:
+            ys, xs = vectors(builder.mul(number, _INTEGER(code.type.count)))
+            sums = iter(totals)
+            return [multiply_add(builder, y, x, next(sums)) for y in ys for x in xs]
+
+        ys, xs = vectors(_INTEGER(0))
+        totals = iter(_loop(builder, last, [builder.fmul(y, x) for y in ys for x in xs], add_products))
+        for row in rows(target, target_stride, 4):
+            for j in range(columns):
+                place = builder.gep(row, [_INTEGER(j)])
+                builder.store(builder.fadd(builder.load(place), summed(builder, next(totals))), place)
 
     return group

@@ -9,13 +9,17 @@ from typing import Any
 
 import numba
 
-from seunet.kernels.filter_groups import FILTERED_AT_ONCE, MIXED_AT_ONCE, OUTPUTS_AT_ONCE, filter_group, mix_group
+from seunet.kernels.filter_groups import (
+    COLUMNS_AT_ONCE,
+    FILTERED_AT_ONCE,
+    MIXED_AT_ONCE,
+    OUTPUTS_AT_ONCE,
+    filter_group,
+    gram_group,
+    mix_group,
+)
 from seunet.kernels.simd import (
-    fused_multiply_add,
     lane_count,
-    lane_sum,
-    load,
-    multiply,
     offset,
     splat,
 )
@@ -97,33 +101,18 @@ def mix(
         n += together * lanes
 
 
+_gram_together = gram_group(COLUMNS_AT_ONCE)
+
+
 @jit
 def gram(
     left: Any, left_rows: int, left_stride: int, right: Any, right_rows: int, right_stride: int, count: int, target: Any
 ) -> None:
-    """target[i, j] += Σ_n left[i, n] · right[j, n];  left_rows a multiple of 4, right_rows of 2."""
-    lanes = lane_count(left)
-    for i in range(0, left_rows, 4):
-        l0, l1, l2, l3 = i * left_stride, (i + 1) * left_stride, (i + 2) * left_stride, (i + 3) * left_stride
-        for j in range(0, right_rows, 2):
-            r0, r1 = j * right_stride, (j + 1) * right_stride
-            x0, x1 = load(right, r0), load(right, r1)
-            y0, y1, y2, y3 = load(left, l0), load(left, l1), load(left, l2), load(left, l3)
-            s00, s01, s10, s11 = multiply(y0, x0), multiply(y0, x1), multiply(y1, x0), multiply(y1, x1)
-            s20, s21, s30, s31 = multiply(y2, x0), multiply(y2, x1), multiply(y3, x0), multiply(y3, x1)
-            for n in range(lanes, count, lanes):
-                x0, x1 = load(right, r0 + n), load(right, r1 + n)
-                y0, y1 = load(left, l0 + n), load(left, l1 + n)
-                y2, y3 = load(left, l2 + n), load(left, l3 + n)
-                s00, s01 = fused_multiply_add(y0, x0, s00), fused_multiply_add(y0, x1, s01)
-                s10, s11 = fused_multiply_add(y1, x0, s10), fused_multiply_add(y1, x1, s11)
-                s20, s21 = fused_multiply_add(y2, x0, s20), fused_multiply_add(y2, x1, s21)
-                s30, s31 = fused_multiply_add(y3, x0, s30), fused_multiply_add(y3, x1, s31)
-            target[i * right_rows + j] += lane_sum(s00)
-            target[i * right_rows + j + 1] += lane_sum(s01)
-            target[(i + 1) * right_rows + j] += lane_sum(s10)
-            target[(i + 1) * right_rows + j + 1] += lane_sum(s11)
-            target[(i + 2) * right_rows + j] += lane_sum(s20)
-            target[(i + 2) * right_rows + j + 1] += lane_sum(s21)
-            target[(i + 3) * right_rows + j] += lane_sum(s30)
-            target[(i + 3) * right_rows + j + 1] += lane_sum(s31)
+    """target[i, j] += Σ_n left[i, n] · right[j, n];  left_rows and right_rows are multiples of 4."""
+    last = count // lane_count(left) - 1
+    for i in range(0, left_rows, OUTPUTS_AT_ONCE):
+        for j in range(0, right_rows, COLUMNS_AT_ONCE):
+            _gram_together(
+                last, offset(left, i * left_stride), left_stride, offset(right, j * right_stride), right_stride,
+                offset(target, i * right_rows + j), right_rows,
+            )  # fmt: skip

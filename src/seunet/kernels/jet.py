@@ -29,16 +29,17 @@ _TASKS = 16
 class Filters:
     """The 1-D filters of one layer: half of each (t ≥ 0), the other half by parity.
 
-    taps [scales, order + 1, reach + 1]; slopes, the same for ∂taps/∂σ, only where σ is trained.
+    taps [scales, order + 1, reach + 1], None where pixels are mixed as they are; slopes, the same for ∂taps/∂σ, only
+    where σ is trained.
     """
 
-    taps: Tensor
+    taps: Tensor | None
     radii: tuple[int, ...]
     slopes: Tensor | None = None
 
     @property
     def order(self) -> int:
-        return self.taps.shape[1] - 1
+        return 0 if self.taps is None else self.taps.shape[1] - 1
 
     @property
     def basis(self) -> int:
@@ -87,8 +88,8 @@ def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands
         tasks.JOB_ORDERS: filters.order + 1,
         tasks.JOB_BLOCK: _BLOCK,
         tasks.JOB_STRIP: strip,
-        tasks.JOB_TAPS: filters.taps.data_ptr(),
-        tasks.JOB_TAP_STRIDE: filters.taps.shape[2],
+        tasks.JOB_TAPS: 0 if filters.taps is None else filters.taps.data_ptr(),
+        tasks.JOB_TAP_STRIDE: 0 if filters.taps is None else filters.taps.shape[2],
         tasks.JOB_IMAGE: image.data_ptr(),
     }
 
@@ -100,12 +101,16 @@ def convolve(
     affine: Tensor | None,
     relu: bool,
     rows: slice | None = None,
+    beside: Tensor | None = None,
 ) -> Tensor:
     """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.  `affine` is [2, scales, C_out].
 
-    With `rows`, these rows of the result alone: [B, scales, C_out, rows, W].
+    With `rows`, these rows of the result alone: [B, scales, C_out, rows, W].  With `beside`, the channels of `image`
+    are followed by those of this map.
     """
     batch, _, channels, height, width = image.shape
+    image, beside = in_whole_rows(image), None if beside is None else in_whole_rows(beside)
+    beside_from, channels = channels, channels + (0 if beside is None else beside.shape[2])
     first, last, _ = (rows or slice(None)).indices(height)
     scales, outputs, dtype, height = len(filters.radii), coefficients.shape[2], image.dtype, max(0, last - first)
     result = image.new_empty(batch, scales, outputs, height, width)
@@ -124,6 +129,8 @@ def convolve(
     )
     job = _common_job(image, filters, outputs, strip, bands) | {
         tasks.JOB_TASKS: batch * scales * bands if height * width else 0,
+        tasks.JOB_IN: channels,
+        tasks.JOB_BESIDE_FROM: beside_from,
         tasks.JOB_FIRST_ROW: first,
         tasks.JOB_ROWS: height,
         tasks.JOB_RESULT: result.data_ptr(),
@@ -131,8 +138,23 @@ def convolve(
         tasks.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),
         tasks.JOB_RELU: int(relu),
     }
+    job |= dict(zip((tasks.JOB_IMAGE_STEP, tasks.JOB_SCALE_STEP, tasks.JOB_CHANNEL_STEP), _steps(image), strict=True))
+    if beside is not None:
+        places = tasks.JOB_BESIDE_IMAGE_STEP, tasks.JOB_BESIDE_SCALE_STEP, tasks.JOB_BESIDE_CHANNEL_STEP
+        job |= {tasks.JOB_BESIDE: beside.data_ptr(), **dict(zip(places, _steps(beside), strict=True))}
     _run(job, filters.radii, floats, dtype, backward=False)
     return result
+
+
+def in_whole_rows(maps: Tensor) -> Tensor:
+    """Maps [B, scales, C, H, W] whose rows follow each other within a plane, wherever the planes lie; copied if not."""
+    follow = maps.stride(4) == 1 and maps.stride(3) == maps.shape[4]
+    return maps if follow else maps.contiguous()
+
+
+def _steps(maps: Tensor) -> tuple[int, int, int]:
+    """Floats from an image to the next, from a scale to the next (none where all see the same) and from a channel."""
+    return maps.stride(0), maps.stride(1) if maps.shape[1] > 1 else 0, maps.stride(2)
 
 
 def _packed_matrix(matrix: Tensor) -> Tensor:

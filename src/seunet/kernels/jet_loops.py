@@ -20,11 +20,18 @@ from seunet.kernels.jobs import (
     JOB_AFFINE,
     JOB_BANDS,
     JOB_BATCH,
+    JOB_BESIDE,
+    JOB_BESIDE_CHANNEL_STEP,
+    JOB_BESIDE_FROM,
+    JOB_BESIDE_IMAGE_STEP,
+    JOB_BESIDE_SCALE_STEP,
     JOB_BLOCK,
+    JOB_CHANNEL_STEP,
     JOB_FIRST_ROW,
     JOB_GRADIENT,
     JOB_HEIGHT,
     JOB_IMAGE,
+    JOB_IMAGE_STEP,
     JOB_IN,
     JOB_INPUT_SCALES,
     JOB_LENGTH,
@@ -37,6 +44,7 @@ from seunet.kernels.jobs import (
     JOB_RELU,
     JOB_RESULT,
     JOB_ROWS,
+    JOB_SCALE_STEP,
     JOB_SCALES,
     JOB_SCRATCH,
     JOB_SCRATCH_FLOATS,
@@ -76,9 +84,12 @@ def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
 
 @inlined
 def forward_task(
-    job: Any, task: int, scratch: Any, image: Any, result: Any, taps: Any, matrix: Any, affine: Any
+    job: Any, task: int, scratch: Any, image: Any, beside: Any, result: Any, taps: Any, matrix: Any, affine: Any
 ) -> None:
-    """One band of rows of one group of one image: result = mix(jet(image))."""
+    """One band of rows of one group of one image: result = mix(jet(image)), or mix(image) where there are no taps.
+
+    The channels from JOB_BESIDE_FROM on are those of the map `beside`.
+    """
     channels, outputs, height, width = job[JOB_IN], job[JOB_OUT], job[JOB_HEIGHT], job[JOB_WIDTH]
     orders, strip, scales = job[JOB_ORDERS], job[JOB_STRIP], job[JOB_SCALES]
     basis = orders * (orders + 1) // 2
@@ -97,8 +108,8 @@ def forward_task(
     buffer = offset(row, ROWS_AT_ONCE * row_room(wide, radius, lanes))
     jets = offset(buffer, orders * rows * wide * (1 if single else channels))
     mixed = offset(jets, basis * channels * apart)
-    input_scale = scale if job[JOB_INPUT_SCALES] > 1 else 0
-    input_planes = (image_index * job[JOB_INPUT_SCALES] + input_scale) * channels
+    first_plane = image_index * job[JOB_IMAGE_STEP] + scale * job[JOB_SCALE_STEP]
+    first_beside = image_index * job[JOB_BESIDE_IMAGE_STEP] + scale * job[JOB_BESIDE_SCALE_STEP]
     output_planes = (image_index * scales + scale) * outputs
 
     for left in range(0, width, job[JOB_BLOCK]):
@@ -109,11 +120,18 @@ def forward_task(
         for top in range(begin, end, strip):
             count = min(strip, end - top)
             for channel in range(channels):
-                here = offset(buffer, channel * between)
-                plane = (input_planes + channel) * height * width
-                ahead = height * width if channel < channels - 1 else count * width - channel * height * width
-                next_rows(image, plane, ahead, block, top, count, top == begin, bank, row, here)
-                filter_rows_vertically(here, block, count, bank, offset(jets, channel * apart), channels * apart)
+                source, plane, ahead = image, first_plane + channel * job[JOB_CHANNEL_STEP], job[JOB_CHANNEL_STEP]
+                if channel >= job[JOB_BESIDE_FROM]:
+                    source, ahead = beside, job[JOB_BESIDE_CHANNEL_STEP]
+                    plane = first_beside + (channel - job[JOB_BESIDE_FROM]) * ahead
+                elif channel == channels - 1:
+                    ahead = first_plane - plane + count * width
+                here, jet = offset(buffer, channel * between), offset(jets, channel * apart)
+                if job[JOB_TAPS] == 0:
+                    read_rows(source, plane, block, top, count, jet)
+                else:
+                    next_rows(source, plane, ahead, block, top, count, top == begin, bank, row, here)
+                    filter_rows_vertically(here, block, count, bank, jet, channels * apart)
             mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, count * block.stride, mixed, apart)
             for output in range(outputs):
                 at = ((output_planes + output) * job[JOB_ROWS] + top - job[JOB_FIRST_ROW]) * width + left
@@ -237,8 +255,8 @@ def make_worker(dtype: types.Float, backward: bool) -> Any:
                     float_pointer(job[JOB_MATRIX_GRADIENT], dtype), float_pointer(job[JOB_SIGMA_GRADIENT], dtype),
                 )  # fmt: skip
             else:
-                affine = float_pointer(job[JOB_AFFINE], dtype)
-                forward_task(job, task, scratch, image, result, taps, matrix, affine)
+                affine, beside = float_pointer(job[JOB_AFFINE], dtype), float_pointer(job[JOB_BESIDE], dtype)
+                forward_task(job, task, scratch, image, beside, result, taps, matrix, affine)
         all_stored()
 
     return worker

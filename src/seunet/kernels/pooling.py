@@ -66,6 +66,14 @@ class MaxPool(torch.autograd.Function):
         return result
 
 
+def upsample(rising: Tensor, height: int, width: int) -> Tensor:
+    """[B, scales, C, h, w] → [B, scales, C, height, width]; no gradient."""
+    rising = rising.contiguous()
+    result = rising.new_empty(*rising.shape[:3], height, width)
+    _run(planes.UPSAMPLE, False, rising, result, result, 1, 1)
+    return result
+
+
 class JoinUpsampled(torch.autograd.Function):
     """[skip, rising upsampled to the size of skip], one after the other along the channels, written once."""
 

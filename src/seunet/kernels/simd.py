@@ -189,16 +189,21 @@ def lane_count(_builder: Any, signature: Any, _pointer: Any) -> Any:
     return ir.Constant(ir.IntType(types.intp.bitwidth), Vector(signature.args[0].dtype).lanes)
 
 
-@emitted(lambda vector: vector.dtype(vector))
-def lane_sum(builder: Any, signature: Any, value: Any) -> Any:
-    """The sum of all lanes, pairwise in a fixed order."""
-    lanes = signature.args[0].lanes
+def summed(builder: Any, value: Any) -> Any:
+    """The sum of all lanes of a vector, pairwise in a fixed order."""
+    lanes = value.type.count
     half = lanes // 2
     while half:
         order = (lane + half if lane < half else 0 for lane in range(lanes))
         value = builder.fadd(value, _shuffled(builder, value, ir.Constant(value.type, ir.Undefined), order))
         half //= 2
     return builder.extract_element(value, ir.Constant(_LANE, 0))
+
+
+@emitted(lambda vector: vector.dtype(vector))
+def lane_sum(builder: Any, _signature: Any, value: Any) -> Any:
+    """The sum of all lanes, pairwise in a fixed order."""
+    return summed(builder, value)
 
 
 @lanewise

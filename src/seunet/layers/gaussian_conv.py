@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError, check_known
-from seunet.kernels.dispatch import jet_convolution
+from seunet.kernels.dispatch import is_recording, jet_convolution
 from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
 from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps, jet_orders, jet_size
 from seunet.maths.sigma import SigmaRange, constrain, equal_range, filter_radius, free_sigma
@@ -41,6 +41,7 @@ class GaussianConv2d(nn.Module):
     """
 
     sigma_position: nn.Parameter | None
+    _known_sigmas: tuple[Any, list[float]] | None = None
 
     def __init__(
         self,
@@ -138,6 +139,17 @@ class GaussianConv2d(nn.Module):
 
     def sigmas(self) -> Tensor:
         """σ of each scale, [γ]: differentiable in what is trained."""
+        position = self.sigma_position
+        if torch.is_grad_enabled() or is_recording() or position is None or position.device.type != "cpu":
+            return self._computed_sigmas()
+        # A network that is only used has the same ones every time.  Known by the numbers themselves: whoever changes
+        # these, and however, is answered rightly.
+        known = position.tolist(), self.mode, self.bounds, position.dtype
+        if self._known_sigmas is None or self._known_sigmas[0] != known:
+            self._known_sigmas = known, self._computed_sigmas().tolist()
+        return torch.tensor(self._known_sigmas[1], dtype=self.get_buffer("lower").dtype, device="cpu")
+
+    def _computed_sigmas(self) -> Tensor:
         lower, upper = self.get_buffer("lower"), self.get_buffer("upper")
         if self.sigma_position is None:
             return ((lower + upper) / 2).clamp(min=0.1)
@@ -159,16 +171,24 @@ class GaussianConv2d(nn.Module):
         return sigma, [filter_radius(value, self.truncation) for value in largest]
 
     def forward(
-        self, features: Tensor, affine: Tensor | None = None, relu: bool = False, rows: slice | None = None
+        self,
+        features: Tensor,
+        affine: Tensor | None = None,
+        relu: bool = False,
+        rows: slice | None = None,
+        beside: Tensor | None = None,
     ) -> Tensor:
         """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`).
 
         `rows`: those of the result that are wanted, where what is above and below them is there to be looked at.
+        `beside` has the channels that follow those of `features`, where they are two maps.
         """
-        features = self._checked(features)
-        return jet_convolution(features, self.coefficients, *self.filters(), self.discretisation, affine, relu, rows)
+        features = self._checked(features, 0 if beside is None else beside.shape[2])
+        return jet_convolution(
+            features, self.coefficients, *self.filters(), self.discretisation, affine, relu, rows, beside
+        )
 
-    def _checked(self, features: Tensor) -> Tensor:
+    def _checked(self, features: Tensor, more: int) -> Tensor:
         axes = "channels" if self.lifting else "scales, channels"
         if features.ndim != 5 and not (self.lifting and features.ndim == 4):
             raise InputError(f"input of shape {list(features.shape)} must be [batch, {axes}, height, width]")
@@ -177,7 +197,7 @@ class GaussianConv2d(nn.Module):
         one_for_all = features.ndim == 4
         if one_for_all:
             features = features[:, None]
-        expected = (1 if one_for_all else self.scales, self.in_channels)
+        expected = (1 if one_for_all else self.scales, self.in_channels - more)
         if tuple(features.shape[1:3]) != expected:
             raise InputError(
                 f"input of shape {list(features.shape)} must have {expected[0]} scales of {expected[1]} channels"

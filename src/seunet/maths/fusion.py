@@ -128,6 +128,8 @@ def fuse(probabilities: Tensor, strategy: Fusion = "p_ens") -> Tensor:
         raise InputError(
             f"`probabilities` of shape {list(probabilities.shape)} must be [batch, scales, classes, height, width]"
         )
+    if isinstance(strategy, str) and probabilities.shape[1] == 1:
+        return probabilities[:, 0]  # what each of them gives of one
     return _FUSIONS[strategy](probabilities) if isinstance(strategy, str) else calibrated(probabilities, strategy)
 
 

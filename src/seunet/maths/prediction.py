@@ -12,8 +12,8 @@ from torch import Tensor
 from seunet.maths.fusion import Fusion, confidence, first_largest, fuse
 from seunet.maths.rim import without_rim
 
-FUSED_ROWS: Final = 32
-"""Rows that are fused at a time: the steps between take several times the memory of the result."""
+FUSED_ROWS: Final = 160
+"""Rows of all heads that are fused at a time: the steps between take several times the memory of the result."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ def fuse_rows(
 
     Where `rim` is a class, the rim is told apart by its odds against the class before it, and counts as that class.
     """
-    for start in range(*rows, FUSED_ROWS):
-        few = slice(start, min(start + FUSED_ROWS, rows[1]))
+    step = max(1, FUSED_ROWS // len(found))
+    for start in range(*rows, step):
+        few = slice(start, min(start + step, rows[1]))
         part = found[None, :, :, few]
         if rim is not None and said.rim is not None:
             apart = fuse(part, fusion)[0]

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.kernels.dispatch import is_tracing, join_upsampled
+from seunet.kernels.dispatch import is_tracing, join_upsampled, upsampled
+from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.hooks import hooked
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
@@ -37,20 +38,32 @@ class ConvolutionBlock(nn.Module):
         super().__init__()
         self.convolutions, self.norms = nn.ModuleList(convolutions), nn.ModuleList(norms)
 
-    def forward(self, features: Tensor) -> Tensor:
-        # A trace is compared with one made without gradients: both must hold the same steps.
-        fusing = not (torch.is_grad_enabled() or is_tracing())
+    def reads_two_maps(self) -> bool:
+        """Whether `forward` takes two maps as they are now: where nobody learns from them nor looks at them."""
+        first = self.convolutions[0]
+        return _fusing() and isinstance(first, GaussianConv2d) and not hooked(self, first, *self.norms)
+
+    def forward(self, features: Tensor, beside: Tensor | None = None) -> Tensor:
+        """`beside`: a map whose channels follow those of `features`, if this block `reads_two_maps`."""
+        fusing = _fusing()
+        more = {} if beside is None else {"beside": beside}
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             if hooked(norm, *norm.children()):
                 features = norm(convolution(features)).relu()
                 continue
             folded = norm.folded() if fusing and not hooked(convolution, *convolution.children()) else None  # type: ignore[operator]
             if folded is None:
-                features = norm(convolution(features), relu=True)
+                features = norm(convolution(features, **more), relu=True)
             else:
                 # Frozen statistics are an affine map, which the convolution applies while its result is in the cache.
-                features = convolution(features, affine=folded, relu=True)
+                features = convolution(features, affine=folded, relu=True, **more)
+            more = {}
         return features
+
+
+def _fusing() -> bool:
+    """A trace is compared with one made without gradients: both must hold the same steps."""
+    return not (torch.is_grad_enabled() or is_tracing())
 
 
 class ScaleUNet(nn.Module):
@@ -136,7 +149,11 @@ class ScaleUNet(nn.Module):
         for reducer, block in zip(self.reducers, self.decoder, strict=True):
             # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
             # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
-            features = block(join(skips.pop(), reducer(features)))
+            rising = reducer(features)
+            if join is join_upsampled and block.reads_two_maps():
+                features = block(skips[-1], upsampled(rising, *skips.pop().shape[3:]))
+            else:
+                features = block(join(skips.pop(), rising))
         return features if self.projection is None else self.projection(features)
 
     @property

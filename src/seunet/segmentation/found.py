@@ -201,6 +201,6 @@ class Segmentation:
 
     def _repr_png_(self) -> bytes:
         """For notebooks."""
-        from seunet.images.pillow_codec import encode_png
+        from seunet.images.pillow_codec import encode_png_quickly
 
-        return encode_png(self.overlay())
+        return encode_png_quickly(self.overlay())

@@ -180,7 +180,8 @@ def _analysed(
     with Follower(objects_of) as follower:
         work = folder / WORK_NAME
         found = label_image(image, network, plan, work, settings, progress, decided, regions, follower.follow)
-        give_back_freed_memory()
+        if sum(found.pixels_by_class) > network.large_px:
+            give_back_freed_memory()
         progress(1, 1, "writing the results")
         labelled = time.monotonic()
         made = follower.made()

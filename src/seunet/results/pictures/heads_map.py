@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seunet.images.image import RgbArray
 from seunet.results.frame import Color, Frame
 from seunet.results.label_plane import Labels
-from seunet.results.pictures.legend import QUICKLY, Line, code_shares, shades, with_legend
+from seunet.results.pictures.legend import Line, code_shares, shades, with_legend
 from seunet.storage.atomic import write_bytes
 
 Sigmas = Sequence[tuple[float, float]]
@@ -37,7 +37,7 @@ def write_heads(
     several of its pixels has the mean of their colours.  `won` is how many pixels each head won, `sigmas_px` the
     smallest and largest σ of each, and `um_per_px` the size of a pixel of the plane.
     """
-    from seunet.images.pillow_codec import encode_png
+    from seunet.images.pillow_codec import encode_png_quickly
 
     height, width = thumbnail.shape[:2]
     colors = head_colors(len(won))
@@ -48,7 +48,7 @@ def write_heads(
     picture = (grey * (1 - TINT * shares.sum(axis=0)))[..., None] + TINT * mixed
     scale = None if um_per_px is None else um_per_px * plane.width_px / width
     lines = head_lines(colors, won, sigmas_px)
-    write_bytes(path, encode_png(with_legend(np.rint(picture).astype(np.uint8), lines, scale), compress_level=QUICKLY))
+    write_bytes(path, encode_png_quickly(with_legend(np.rint(picture).astype(np.uint8), lines, scale)))
 
 
 def head_colors(count: int) -> list[Color]:

@@ -29,8 +29,6 @@ LEGEND_PX: Final = 560
 TEXT_PX: Final = 16
 MARGIN_PX: Final = 12
 HATCH_PX: Final = 12
-QUICKLY: Final = 1
-"""The effort spent on compressing a picture: more takes two to three times as long and saves little."""
 PAPER: Final = (255, 255, 255)
 INK: Final = (40, 40, 40)
 GREY: Final = (150, 150, 150)
@@ -75,8 +73,8 @@ def with_legend(picture: RgbArray, lines: Sequence[Line], um_per_px: float | Non
     """`picture` [height, width, 3] on paper, with its legend below."""
     height, width = picture.shape[:2]
     below = legend(max(LEGEND_PX, width), lines, um_per_px)
-    page = np.full((height + len(below), below.shape[1], 3), PAPER, dtype=np.uint8)
-    page[:height, :width], page[height:] = picture, below
+    page = np.empty((height + len(below), below.shape[1], 3), dtype=np.uint8)
+    page[:height, :width], page[:height, width:], page[height:] = picture, PAPER, below
     return page
 
 

@@ -14,7 +14,7 @@ from seunet.images.image import RgbArray
 from seunet.results.find_objects import Object, Tally, gathered
 from seunet.results.frame import NOT_ANALYSED, Frame
 from seunet.results.label_plane import Labels, read_only
-from seunet.results.pictures.legend import BAND_PIXELS, GREY, HATCH_PX, PAPER, QUICKLY, Line, with_legend
+from seunet.results.pictures.legend import BAND_PIXELS, GREY, HATCH_PX, PAPER, Line, with_legend
 from seunet.storage.atomic import write_bytes
 
 MAX_THUMBNAIL_PX: Final = 4096
@@ -66,9 +66,9 @@ def check_thumbnail(thumbnail: RgbArray) -> None:
 
 def write_overlay(path: Path, picture: RgbArray) -> None:
     """`overlay_picture` as PNG."""
-    from seunet.images.pillow_codec import encode_png
+    from seunet.images.pillow_codec import encode_png_quickly
 
-    write_bytes(path, encode_png(picture, compress_level=QUICKLY))
+    write_bytes(path, encode_png_quickly(picture))
 
 
 def overlay_picture(

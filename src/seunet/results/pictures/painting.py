@@ -55,8 +55,13 @@ def tint(
         for c in range(picture.shape[1]):
             size = (rows[1, r] - rows[0, r]) * (columns[1, c] - columns[0, c])
             first = places[strip[rows[0, r], columns[0, c]]]
-            if size == 1 and not weights[first]:  # most of a picture that is as large as the plane
+            if size == 1:  # all of a picture that is as large as the plane
                 labels[r, c], lost[r, c] = first, first == last
+                if weights[first] and first != last:
+                    for channel in range(3):
+                        value = np.float32(picture[r, c, channel])
+                        value += weights[first] * (colors[first, channel] - value)
+                        picture[r, c, channel] = np.uint8(np.rint(value))
                 continue
             labels[r, c] = count(counts, strip, rows[:, r], columns[:, c], places)
             lost[r, c] = 2 * counts[last] >= size

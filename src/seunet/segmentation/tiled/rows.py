@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from seunet.kernels.dispatch import join_upsampled
+from seunet.kernels.dispatch import upsampled
 from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.segmentation.tiled.receptive_field import (
     Span,
@@ -19,10 +19,10 @@ from seunet.segmentation.tiled.receptive_field import (
     seen_by_upsampling,
 )
 
-PIECE_ROWS, MOST_PIECE_ROWS = 128, 512
+PIECE_ROWS, MOST_PIECE_ROWS = 128, 768
 """Rows of a map that are computed at a time: of a wide one, and at most."""
-PIECE_PX: Final = PIECE_ROWS * 3072
-"""Of a piece: a narrow map has more rows, and no more pixels than that of the widest tile, for fewer steps."""
+PIECE_PX: Final = 1 << 19
+"""Of a piece: a narrow map has more rows, for fewer steps."""
 
 
 def piece_rows(width: int) -> int:
@@ -37,6 +37,9 @@ class Rows(ABC):
     again: few rows of a large map cost less than moving all of it.
     """
 
+    in_pieces = True
+    """Whether many rows are computed in several pieces; if not, as they are asked for."""
+
     def __init__(self, height: int, columns: Span, held: bool = True) -> None:
         self.height, self.columns, self.held = height, columns, held
         self.sources: tuple[Rows, ...] = ()
@@ -49,7 +52,8 @@ class Rows(ABC):
             return self.compute(span)
         stop = self._pieces[-1][0].stop if self._pieces else span.start
         while stop < span.stop:
-            fresh = Span(stop, min(stop + piece_rows(self.columns.length), span.stop))
+            most = piece_rows(self.columns.length) if self.in_pieces else span.length
+            fresh = Span(stop, min(stop + most, span.stop))
             given, piece = self.compute(fresh)
             self._pieces.append((fresh, piece[..., fresh.within(given), :]))
             self.release(fresh.stop)
@@ -72,7 +76,10 @@ class Rows(ABC):
                 remaining = [(Span(kept.stop, kept.stop), piece[..., :0, :].clone())]
             elif kept.start < before:
                 rest = Span(before, kept.stop)
-                remaining = [(rest, piece[..., rest.within(kept), :].clone())]
+                left = piece[..., rest.within(kept), :]
+                # Most of a piece is kept as it lies: copying it would cost more than the memory is worth.
+                mostly = 2 * left.nbytes > left.untyped_storage().nbytes()
+                remaining = [(rest, left if mostly else left.clone())]
             else:
                 remaining.append((kept, piece))
         self._pieces = remaining
@@ -85,6 +92,9 @@ class Rows(ABC):
             needed = [span.start for span in self.seen(Span(following, following + 1))]
         for source, row in zip(self.sources, needed, strict=True):
             source.forget(row)
+
+    def prepare(self, span: Span) -> None:  # noqa: B027 (nothing to prepare, for most)
+        """Compute the coarser maps that `span` needs at once: then no piece of them is joined with another."""
 
     @abstractmethod
     def compute(self, span: Span) -> tuple[Span, Tensor]:
@@ -103,31 +113,50 @@ class ImageRows(Rows):
         self._pixels, self._rows = pixels[None, :, :, columns.within(held_columns)], rows
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        return span, self._pixels[:, :, span.within(self._rows)].float() / 255
+        pixels = self._pixels[:, :, span.within(self._rows)]
+        return span, torch.empty(pixels.shape).copy_(pixels).div_(255)
 
 
 class ConvolvedRows(Rows):
-    """Convolution, norm and ReLU."""
+    """Convolution, norm and ReLU of a map, or of two whose channels follow each other."""
 
     def __init__(
-        self, source: Rows, convolution: nn.Module, norm: nn.Module, radius: int, columns: Span, held: bool
+        self,
+        source: Rows,
+        beside: Rows | None,
+        convolution: nn.Module,
+        norm: nn.Module,
+        radius: int,
+        columns: Span,
+        held: bool,
+        in_pieces: bool,
     ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
-        self.sources = (source,)
-        self._source, self._convolution, self._norm, self._radius = source, convolution, norm, radius
+        self.sources = (source,) if beside is None else (source, beside)
+        self._source, self._beside, self.in_pieces = source, beside, in_pieces
+        self._convolution, self._norm, self._radius = convolution, norm, radius
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        given, features = self._source.rows(*self.seen(span))
+        seen, more = self.seen(span)[0], None
+        if self._beside is not None:
+            # First the coarse rows: they make the pooling hand over the fine ones.
+            given, more = self._beside.rows(seen)
+            more = more[..., seen.within(given), :]
+        given, features = self._source.rows(seen)
         rows, affine = span.within(given), self._affine
         if isinstance(self._convolution, GaussianConv2d):
-            result = self._convolution(features, affine=affine, relu=True, rows=rows)
+            result = self._convolution(features, affine=affine, relu=True, rows=rows, beside=more)
         else:
-            result = self._convolution(features, affine=affine, relu=True)[..., rows, :]
+            joined = features if more is None else torch.cat([features, more], dim=2)
+            result = self._convolution(joined, affine=affine, relu=True)[..., rows, :]
         return span, result[..., self.columns.within(self._source.columns)]
 
-    def seen(self, span: Span) -> tuple[Span]:
-        return (seen_by_filter(span, self._radius, self.height),)
+    def seen(self, span: Span) -> tuple[Span, ...]:
+        return (seen_by_filter(span, self._radius, self.height),) * len(self.sources)
+
+    def prepare(self, span: Span) -> None:
+        self.sources[-1].prepare(self.seen(span)[-1])
 
     @cached_property
     def _affine(self) -> Tensor | None:
@@ -164,24 +193,26 @@ class PooledRows(Rows):
         return (span if self._pooling.kind == "none" else seen_by_pooling(span, self._source.height),)
 
 
-class JoinedRows(Rows):
-    """The skipped map and, beside it, the coarser one mixed and upsampled."""
+class UpsampledRows(Rows):
+    """The coarser map, mixed and upsampled to the size of the skipped one."""
 
-    def __init__(
-        self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, columns: Span, halves: bool, held: bool
-    ) -> None:
-        super().__init__(skipped.height, columns if held else skipped.columns, held)
-        self.sources = (rising, skipped)
-        self._skipped, self._rising, self._reducer, self._halves = skipped, rising, reducer, halves
+    def __init__(self, skipped: SkippedRows, rising: Rows, reducer: SharedPointwise, halves: bool, held: bool) -> None:
+        super().__init__(skipped.height, skipped.columns, held)
+        self.sources = (rising,)
+        self._rising, self._reducer, self._halves = rising, reducer, halves
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:
-        small, made = self.seen(span)
-        # First the coarse rows: they make the pooling hand over the fine ones.
+        small, made = self._small_and_made(span)
         rising = self._reducer.tile_invariant(self._rising.rows(small)[1])
-        joined = join_upsampled(self._skipped.rows(made)[1], rising)
-        return made, joined[..., self.columns.within(self._skipped.columns)]
+        return made, upsampled(rising, made.length, self.columns.length) if self._halves else rising
 
-    def seen(self, span: Span) -> tuple[Span, Span]:
+    def prepare(self, span: Span) -> None:
+        self._rising.rows(*self.seen(span))
+
+    def seen(self, span: Span) -> tuple[Span]:
+        return (self._small_and_made(span)[0],)
+
+    def _small_and_made(self, span: Span) -> tuple[Span, Span]:
         """The coarse rows that `span` needs, and the fine ones that come of them."""
         if not self._halves:
             return span, span

@@ -29,14 +29,17 @@ from seunet.segmentation.tiled.receptive_field import (
 from seunet.segmentation.tiled.rows import (
     ConvolvedRows,
     ImageRows,
-    JoinedRows,
     PooledRows,
     Rows,
     SkippedRows,
+    UpsampledRows,
     piece_rows,
 )
 
 FEW_CHANNELS: Final = 12
+
+SMALL_PX: Final = 1 << 21
+"""A block of up to so many pixels, of a few channels, has all of its coarser maps in memory at once."""
 
 
 class Block:
@@ -71,8 +74,8 @@ class Block:
         rising = self._rising(level + 1, small, [*skips, skipped])
         index = self._radii.levels - 1 - level
         reducer, block = self._model.reducers[index], self._model.decoder[index]
-        source = JoinedRows(skipped, rising, reducer, joined, halves, held=level > 0)  # type: ignore[arg-type]
-        return self._convolved(source, block, radii, columns, level)  # type: ignore[arg-type]
+        beside = UpsampledRows(skipped, rising, reducer, halves, held=level > 0)  # type: ignore[arg-type]
+        return self._convolved(skipped, beside, block, radii, columns, level)  # type: ignore[arg-type]
 
     def _encoded(self, level: int, columns: Span, skips: list[SkippedRows]) -> Rows:
         """The encoder's map of a level."""
@@ -86,10 +89,16 @@ class Block:
             above = self._encoded(level - 1, finer, skips)
             source = PooledRows(above, self._model.pooling, skips[level - 1], self._heights[level], seen)
         block, radii = self._model.encoder[level], self._radii.encoder[level]
-        return self._convolved(source, block, radii, columns, level)  # type: ignore[arg-type]
+        return self._convolved(source, None, block, radii, columns, level)  # type: ignore[arg-type]
 
     def _convolved(
-        self, source: Rows, block: ConvolutionBlock, radii: tuple[int, ...], columns: Span, level: int
+        self,
+        source: Rows,
+        beside: Rows | None,
+        block: ConvolutionBlock,
+        radii: tuple[int, ...],
+        columns: Span,
+        level: int,
     ) -> Rows:
         spans = [columns]
         for radius in radii[:0:-1]:
@@ -97,7 +106,10 @@ class Block:
         layers = zip(block.convolutions, block.norms, radii, reversed(spans), strict=True)
         for convolution, norm, radius, span in layers:
             last = convolution is block.convolutions[-1]
-            source = ConvolvedRows(source, convolution, norm, radius, span, held=level > 0 or last)
+            held = level > 0 or last
+            # The finest map is asked for by coarser ones, whose pieces are small enough for it too.
+            source = ConvolvedRows(source, beside, convolution, norm, radius, span, held, in_pieces=level > 0)
+            beside = None
         return source
 
 
@@ -119,7 +131,10 @@ def predict_block(
     rows, columns = core
     features = Block(model, radii, pixels, held, size).features(columns)
     # As for a head of a dozen channels; wider networks need the memory.
-    step = piece_rows(columns.length * max(1, model.heads * model.head.convolution.in_channels // FEW_CHANNELS))
+    width = columns.length * max(1, model.heads * model.head.convolution.in_channels // FEW_CHANNELS)
+    step = piece_rows(width)
+    if rows.length * width <= SMALL_PX:
+        features.prepare(rows)
     for start in range(rows.start, rows.stop, step):
         piece = Span(start, min(start + step, rows.stop))
         _, seen = features.rows(piece)

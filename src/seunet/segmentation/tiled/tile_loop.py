@@ -178,14 +178,19 @@ def _record(
     network: HeadwiseNetwork,
 ) -> dict[str, Any]:
     """The line of a tile."""
+    all_of_it = bool(analysed.all())
+
+    def within(plane: NDArray[Any]) -> NDArray[Any]:
+        return plane.reshape(-1) if all_of_it else plane[analysed]
+
     return {
         "tile": tile.number,
         "rows": tile.rows,
         "columns": tile.columns,
-        "classes": np.bincount(prediction.labels[analysed], minlength=network.classes).tolist(),
-        "heads": np.bincount(prediction.heads[analysed], minlength=network.heads).tolist(),
+        "classes": np.bincount(within(prediction.labels), minlength=network.classes).tolist(),
+        "heads": np.bincount(within(prediction.heads), minlength=network.heads).tolist(),
         # In double precision and one order: the same number in whichever tile.
-        "confidence": float(prediction.confidence[analysed].sum(dtype=np.float64)),
+        "confidence": float(within(prediction.confidence).sum(dtype=np.float64)),
         "unread": int(unread.sum()),
         "gaps": [[gap.rows, gap.columns, gap.reason] for gap in gaps],
     }

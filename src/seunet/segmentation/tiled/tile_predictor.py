@@ -41,6 +41,9 @@ WHOLE_TILE: Final = (1024, 1024)
 LARGE_PX: Final = 1 << 20
 """Of a tile: from here on the memory of one head is given back before the next, whose blocks have other sizes."""
 
+LARGE_FOR_ONE_PX: Final = 1 << 22
+"""The same for a single head: the next image may use its memory again, and need not wait for fresh pages."""
+
 
 class TileInput(NamedTuple):
     """A tile and the pixels that it is predicted from: the part `held` of the raster."""
@@ -129,6 +132,11 @@ class HeadwiseNetwork:
             name: list(value) if isinstance(value, tuple) else value for name, value in self.fusion._asdict().items()
         }
         return {"fusion": CALIBRATED, "calibration": numbers}
+
+    @property
+    def large_px(self) -> int:
+        """Of a tile or an image: from here on memory is given back when it is done."""
+        return LARGE_PX if len(self._parts) > 1 else LARGE_FOR_ONE_PX
 
     @property
     def reach_px(self) -> list[int]:
@@ -221,7 +229,7 @@ class HeadwiseNetwork:
                     radii = self._radii[number]
                     predict_block(part, radii, mine, all_seen, part_size, inner, out, told)  # type: ignore[arg-type]
                 done += part.heads
-                if rows.length * columns.length > LARGE_PX:
+                if rows.length * columns.length > self.large_px:
                     give_back_freed_memory()
             return said
 
