@@ -135,7 +135,7 @@ def encode_png_quickly(pixels: Uint8Array) -> bytes:
     packed[0, 1:] = rows[0]
     np.subtract(rows[1:], rows[:-1], out=packed[1:, 1:])
     header = struct.pack(">IIBBBBB", width, height, 8, _RGB, 0, 0, 0)
-    chunks = (b"IHDR", header), (b"IDAT", bytes(deflate_encode(packed, level=1))), (b"IEND", b"")
+    chunks = (b"IHDR", header), (b"IDAT", bytes(deflate_encode(packed.tobytes(), level=1))), (b"IEND", b"")
     return _SIGNATURE + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
         for kind, data in chunks

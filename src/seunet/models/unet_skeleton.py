@@ -150,7 +150,7 @@ class ScaleUNet(nn.Module):
             # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
             # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
             rising = reducer(features)
-            if join is join_upsampled and block.reads_two_maps():
+            if join is join_upsampled and block.reads_two_maps():  # type: ignore[operator]
                 features = block(skips[-1], upsampled(rising, *skips.pop().shape[3:]))
             else:
                 features = block(join(skips.pop(), rising))
