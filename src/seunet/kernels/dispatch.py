@@ -18,6 +18,7 @@ from seunet.kernels import reference
 from seunet.kernels.derivatives import check_transforms
 from seunet.maths.gaussian import half_taps, tap_slopes
 from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
+from seunet.recording import is_recording
 
 BACKENDS: Final = ("reference", "torch", "numba")
 
@@ -38,16 +39,6 @@ def kernel_backend(name: str) -> Iterator[None]:
         yield
     finally:
         _chosen.reset(token)
-
-
-def is_tracing() -> bool:
-    """Whether `torch.jit.trace`, or an exporter by way of it, records what is computed."""
-    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
-
-
-def is_recording() -> bool:
-    """Whether what is computed becomes a graph, which shall be right for other sizes too."""
-    return torch.compiler.is_compiling() or is_tracing()
 
 
 def chosen_backend(image: Tensor, *others: Tensor) -> str:

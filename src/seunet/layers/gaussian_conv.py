@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError, check_known
-from seunet.kernels.dispatch import is_recording, jet_convolution
+from seunet.kernels.dispatch import jet_convolution
 from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
 from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps, jet_orders, jet_size
 from seunet.maths.sigma import SigmaRange, constrain, equal_range, filter_radius, free_sigma
+from seunet.recording import is_recording
 
 SIGMA_MODES: Final = ("constrained", "fixed", "free", "free_from_one")
 

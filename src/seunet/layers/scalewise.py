@@ -12,7 +12,6 @@ from torch.nn.functional import avg_pool2d, pad
 from seunet.errors import InputError, check_known
 from seunet.kernels.dispatch import (
     batch_norm_relu,
-    is_recording,
     max_pool,
     mixed_pixels,
     pooled_at_any_size,
@@ -21,6 +20,7 @@ from seunet.kernels.dispatch import (
 )
 from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import remember, synced_batch_norm, together
+from seunet.recording import is_recording
 
 NORMS: Final = ("group", "shared")
 

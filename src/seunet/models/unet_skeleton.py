@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.kernels.dispatch import is_tracing, join_upsampled, upsampled
+from seunet.kernels.dispatch import join_upsampled, upsampled
 from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.hooks import hooked
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
@@ -22,6 +22,7 @@ from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig, validated
+from seunet.recording import is_tracing
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
