@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import orjson
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seunet.results.counts import short
@@ -18,6 +18,7 @@ HALVES = st.integers(-(10**6), 10**6).map(lambda number: number / 16)
 
 
 @given(st.lists(st.tuples(st.floats(-1e12, 1e12), HALVES, st.floats(0, 1)), min_size=1, max_size=6))
+@example([(-0.0, -0.0, 0.0), (-0.001, -0.0625, 0.0)])
 def test_numbers_are_written_as_python_writes_them(rows: list[tuple[float, float, float]]) -> None:
     columns = list(zip(np.array(rows).T, (2, 1, 3), strict=True))
     expected = [f'{{"µ":{short(a, 2)},{short(b, 1)},{short(c, 3)}}}'.encode() for a, b, c in rows]

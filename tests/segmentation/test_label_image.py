@@ -76,7 +76,7 @@ def test_progress_moves_within_a_tile_and_never_back(
     assert found.tiles == 1
     assert shown == sorted(set(shown))
     assert shown[-1] == 1100 * 131
-    assert len(shown) == 1 + 5 * 3  # of each head, pieces of 512 rows: it is narrow
+    assert len(shown) == 1 + 5 * 2  # of each head, pieces of 768 rows: it is narrow
 
 
 def test_tiles_threads_and_reading_ahead_change_no_byte(

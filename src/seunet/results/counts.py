@@ -93,7 +93,7 @@ def _text(columns: Iterable[str], rows: Iterable[Mapping[str, str]]) -> str:
 def short(value: float, decimals: int) -> str:
     """Rounded to so many decimals (one or more) and written with as few digits as that needs.
 
-    >>> short(20.6875, 2), short(331.0, 2), short(0.5, 3)
-    ('20.69', '331', '0.5')
+    >>> short(20.6875, 2), short(331.0, 2), short(0.5, 3), short(-0.001, 2)
+    ('20.69', '331', '0.5', '0')
     """
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    return f"{value:z.{decimals}f}".rstrip("0").rstrip(".")

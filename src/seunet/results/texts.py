@@ -128,10 +128,11 @@ def numbers_between(words: Any, word_stops: Any, values: Any, decimals: Any) -> 
             if not units < LARGE or abs(units - np.floor(units) - 0.5) < NEAR:
                 doubtful[row] = True
                 continue
-            if value < 0:
+            rounded = np.int64(np.rint(units))
+            if value < 0 and rounded > 0:  # there is no -0
                 text[at] = MINUS
                 at += 1
-            at = put_decimal(text, at, np.int64(np.rint(units)), decimals[number])
+            at = put_decimal(text, at, rounded, decimals[number])
         ends[row] = at
     return text[:at], ends, doubtful
 
