@@ -18,10 +18,26 @@ import numpy as np
 
 from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.record import write_results
-from seunet.data import read_manifest
-from seunet.evaluation.fitting import LeftOut, Observed, error_scores, fitted_templates, limits_of, observed
+from seunet.data import ImageEntry, read_manifest
+from seunet.evaluation.fitting import (
+    LeftOut,
+    Observed,
+    error_scores,
+    fitted_templates,
+    limits_of,
+    observed,
+    read_sample,
+)
 from seunet.images import pillow_codec as raster
-from seunet.scale import Limits, Templates, colour_fault, distance, read_scale, shipped_estimator, signature, width
+from seunet.scale import (
+    Limits,
+    Sureness,
+    Templates,
+    colour_fault,
+    distance,
+    shipped_estimator,
+    width,
+)
 
 BENCHMARK = Benchmark(
     "measure.scale.sources",
@@ -43,13 +59,19 @@ class Answer(NamedTuple):
     native: bool
 
 
-def images_of(root: Path, mpp: float | None, samples: int, cache: Path | None) -> list[Observed]:
-    """The training images of a set; with an `mpp`, all of its images."""
+def images_of(
+    root: Path,
+    mpp: float | None,
+    samples: int,
+    cache: Path | None,
+    sureness: Sureness | None = None,
+    most: int | None = None,
+) -> list[Observed]:
+    """The training images of a set; with an `mpp`, all of its images.  Seen by a network too, where one is given."""
     manifest, found = read_manifest(root), []
-    for entry in manifest.images:
-        own = entry.mpp if mpp is None else mpp
-        if own is None or (mpp is None and entry.split == "test"):
-            continue
+    entries = [entry for entry in manifest.images if mpp is not None or (entry.mpp and entry.split != "test")]
+    for entry in spread(entries, most):
+        own = (entry.mpp if mpp is None else mpp) or MPP
         name = f"{root.name}/{entry.name}" if mpp is not None else f"{manifest.dataset}:{root.name}/{entry.name}"
         kept = None if cache is None else cache / f"{root.name}__{entry.name}.npz"
         if kept is not None and kept.is_file():
@@ -57,7 +79,7 @@ def images_of(root: Path, mpp: float | None, samples: int, cache: Path | None) -
                 found.append(Observed(name, **{field: arrays[field] for field in Observed._fields[1:]}))
             continue
         pixels = raster.decode_rgb(raster.read_image(root / entry.image.path), entry.name).pixels
-        found.append(observed(name, pixels, MPP / own, samples))
+        found.append(observed(name, pixels, MPP / own, samples, sureness))
         print(name, flush=True)
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -65,15 +87,21 @@ def images_of(root: Path, mpp: float | None, samples: int, cache: Path | None) -
     return found
 
 
-def answers(templates: Templates, images: list[Observed]) -> list[Answer]:
-    """Of every sample at scales that are asked for."""
+def spread(entries: list[ImageEntry], most: int | None) -> list[ImageEntry]:
+    """At most so many, spread evenly over the set and its patients."""
+    count = min(most or len(entries), len(entries))
+    return [entries[number * len(entries) // count] for number in range(count)]
+
+
+def answers(templates: Templates, images: list[Observed], heads: Templates | None = None) -> list[Answer]:
+    """Of every sample at scales that are asked for, by the texture, or with what the heads say of it."""
     result = []
     for image in images:
         for number in np.unique(image.sample):
             rows = np.flatnonzero((image.sample == number) & (image.tissue > 0))
             if not len(rows) or not 0.249 < image.scales[rows[0]] < 4.01:
                 continue
-            readings = [read_scale(templates, signature(image.moments[row])) for row in rows]
+            readings = [read_sample(templates, image, row, heads) for row in rows.tolist()]
             middle = float(np.median([reading.log2_scale for reading in readings]))
             truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
             refused = np.mean([colour_fault(image.covariances[row]) is not None for row in rows]) > 0.5

@@ -18,13 +18,20 @@ SETS = typer.Argument(..., readable=False, metavar="PREPARED…", help="Prepared
 HELD_OUT_SETS = typer.Argument(..., readable=False, metavar="PREPARED…", help="Prepared sets with held-out images.")
 MODEL = typer.Option(..., "-m", "--model", readable=False, metavar="MODEL", help="A model folder; written to.")
 SAMPLES = typer.Option(60, "--samples", min=1, help="Changed parts of each image that are looked at.")
+KEEP_TEXTURE = typer.Option(
+    False, "--keep-texture", help="Fit what the model's heads say of the scale; its templates of texture stay."
+)
 IMAGES = typer.Option(
     None, "--images", metavar="NAME,…", help="Held-out images; default: all that the model did not learn from."
 )
 
 
 def fit_scale(
-    prepared: list[Path] = SETS, model: Path = MODEL, samples: int = SAMPLES, progress: bool = PROGRESS
+    prepared: list[Path] = SETS,
+    model: Path = MODEL,
+    samples: int = SAMPLES,
+    keep_texture: bool = KEEP_TEXTURE,
+    progress: bool = PROGRESS,
 ) -> None:
     """Make the scale estimator of a model: it then tells the magnification of an image from its pixels.
 
@@ -33,7 +40,7 @@ def fit_scale(
     from seunet.evaluation.fitting.commands import fit_scale as run
 
     with progress_of(progress, timed=True) as show:
-        found = run(prepared, model, samples, show)
+        found = run(prepared, model, samples, show, keep_texture)
     print_scale(found)
     print(f"written: {model / 'scale.json'}")
 
@@ -66,7 +73,7 @@ def finish(config: TrainingConfig, model: Path, progress: bool) -> None:
     """What `finish` of the config asks for, once the training is done; an error leaves the trained model as it is."""
     roots = [one.root for one in config.data.all_sets()]
     if config.finish.fit_scale:
-        fit_scale(roots, model, SAMPLES.default, progress)
+        fit_scale(roots, model, SAMPLES.default, False, progress)
     if config.finish.calibrate:
         calibrate(roots, model, None, progress)
 
@@ -85,6 +92,8 @@ def print_scale(found: ScaleFit) -> None:
         f"  refused {100 * scores['refused']:.0f} %; the 90 % interval covers {100 * scores['interval_covers']:.0f} %, "
         f"median half-width × {scores['interval_half_width']:.2f}"
     )
+    if found.estimator.heads is not None:
+        print("  the heads of the model have their say in it")
 
 
 def print_heads(found: HeadChoices) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from seunet.data.augment import FLIPS_AND_SHIFT, Augmentation, draw, epoch_order, octaves_outside, stain_table
     from seunet.data.holding_out import HeldOut, hold_out
     from seunet.data.joined_windows import JoinedWindows
-    from seunet.data.manifest import SPLITS, Manifest, read_manifest, summary_lines, write_manifest
+    from seunet.data.manifest import SPLITS, ImageEntry, Manifest, read_manifest, summary_lines, write_manifest
     from seunet.data.optics import (
         Optics,
         OpticsShares,

@@ -18,6 +18,7 @@ from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import model_mpp
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, too_small
+from seunet.scale.heads import Sureness
 from seunet.scale.regions import Region, observe, spread_boxes
 from seunet.segmentation.tiled.receptive_field import Span
 from seunet.segmentation.tiled.tile_pixels import resample, resampling_taps
@@ -49,13 +50,19 @@ def training_mpp(model: ScaleUNet, windows: WindowDataset) -> float:
     return median(known)
 
 
-def estimate_at(pixels: RgbArray, scale: float, estimator: ScaleEstimator, antialias: bool = False) -> ScaleEstimate:
+def estimate_at(
+    pixels: RgbArray,
+    scale: float,
+    estimator: ScaleEstimator,
+    antialias: bool = False,
+    sureness: Sureness | None = None,
+) -> ScaleEstimate:
     """What is estimated of an image [height, width, 3] that is shown at `scale`; a region in memory at a time."""
     height, width = (scaled_size(side, scale) for side in pixels.shape[:2])
-    return too_small(height, width) or estimator.estimate(_regions(pixels, (height, width), antialias))
+    return too_small(height, width) or estimator.estimate(_regions(pixels, (height, width), antialias, sureness))
 
 
-def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterator[Region]:
+def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool, sureness: Sureness | None) -> Iterator[Region]:
     """The regions of the rescaled image, which is never there as a whole."""
     height, width = pixels.shape[:2]
     for box in spread_boxes(*size):
@@ -65,7 +72,7 @@ def _regions(pixels: RgbArray, size: tuple[int, int], antialias: bool) -> Iterat
         top, left = int(rows.places.min()), int(columns.places.min())
         part = pixels[top : int(rows.places.max()) + 1, left : int(columns.places.max()) + 1]
         held = Span(top, top + part.shape[0]), Span(left, left + part.shape[1])
-        yield observe(resample(part, held, rows, columns))
+        yield observe(resample(part, held, rows, columns), sureness)
 
 
 def estimate_facts(mpp: float, found: ScaleEstimate) -> dict[str, Any]:

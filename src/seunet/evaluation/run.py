@@ -20,6 +20,7 @@ from seunet.evaluation.test_scales import TEST_SCALES, check_scales, check_way_s
 from seunet.maths.fusion import CALIBRATED, FUSIONS
 from seunet.maths.rescaling import scaled_size
 from seunet.models.heads_to_use import fusion_of, model_mpp
+from seunet.models.sureness import second_opinion
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.progress import Progress, silent
 from seunet.scale.estimator import ScaleEstimator
@@ -146,7 +147,10 @@ class _Run:
             if way.estimates:
                 assert self.estimator is not None
                 assert self.training_mpp is not None
-                estimate = estimate_at(self.windows.whole(numbers[0]), scale, self.estimator, settings.antialias)
+                own = self.estimator is self.model.scale_estimator
+                sureness = second_opinion(self.model) if own else None
+                whole = self.windows.whole(numbers[0])
+                estimate = estimate_at(whole, scale, self.estimator, settings.antialias, sureness)
                 estimates[image] = estimate_facts(self.training_mpp, estimate)
                 predict, known = self._predictor(way, estimates[image]["scale"]), estimate.known
             chosen = [fusion_of(self.model, name, known) for name in fusions]

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from seunet.errors import InputError
 from seunet.limits import MPP_RANGE
 from seunet.scale.regions import MIN_SIDE_PX, Region, checked_rgb, observe, spread_boxes
 from seunet.scale.signatures import is_flat, signature
-from seunet.scale.templates import Reading, Templates, read_scale
+from seunet.scale.templates import Reading, Templates, read_both, read_scale
 
 FloatArray = NDArray[np.float64]
 
@@ -80,6 +80,13 @@ LEAST_WIDTH: Final = 0.2
 """Octaves; what nuclei of different patients differ by, however sure the templates are."""
 
 
+class HeadTemplates(NamedTuple):
+    """What the heads of one network say at each scale (`heads.py`), and the limits of answers with their say."""
+
+    templates: Templates
+    limits: Limits
+
+
 @dataclass(frozen=True)
 class ScaleEstimator:
     """Templates, the limits that belong to them, and the resolution of the images they are of."""
@@ -89,10 +96,13 @@ class ScaleEstimator:
     mpp: float
     fitted_on: Mapping[str, Any] = field(default_factory=dict)
     """From which images, for people."""
+    heads: HeadTemplates | None = None
+    """The second opinion, where the estimator is of a network that has one; used for regions it has looked at."""
 
     def estimate(self, regions: Iterable[Region], mpp: float | None = None) -> ScaleEstimate:
         """The median of the regions that have an estimate, if they are at least half of those with tissue."""
-        verdicts = [self.judge(region) for region in regions if region.tissue > 0]
+        seen = [region for region in regions if region.tissue > 0]
+        verdicts = [self.judge(region) for region in seen]
         told = [verdict for verdict in verdicts if isinstance(verdict, Reading)]
         if not verdicts:
             return unknown("no tissue")
@@ -100,7 +110,7 @@ class ScaleEstimator:
             why = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
             return unknown(why.most_common(1)[0][0])
         middle = float(np.median([reading.log2_scale for reading in told]))
-        half = self.limits.half_interval(distance(told), width(told))
+        half = self.limits_for(seen[0]).half_interval(distance(told), width(told))
         scale, factor = 2**middle, 2**half
         reason = f"{len(told)} of {len(verdicts)} regions with tissue"
         known_mpp = (self.mpp if mpp is None else mpp) / scale
@@ -108,10 +118,25 @@ class ScaleEstimator:
 
     def sha256(self) -> str:
         """Which estimator this is."""
-        state = hashlib.sha256(json.dumps([self.limits, self.mpp]).encode())
-        for values in self.templates:
+        heads = () if self.heads is None else (self.heads.limits,)
+        state = hashlib.sha256(json.dumps([self.limits, self.mpp, *heads]).encode())
+        for values in (*self.templates, *(() if self.heads is None else self.heads.templates)):
             state.update(np.ascontiguousarray(values, np.float32).tobytes())
         return state.hexdigest()
+
+    def of_texture(self) -> ScaleEstimator:
+        """Without what the heads say: for other weights than those it was fitted to."""
+        return replace(self, heads=None)
+
+    def limits_for(self, region: Region) -> Limits:
+        """Those of both opinions where the network has looked, else those of the texture."""
+        return self.limits if self.heads is None or region.heads is None else self.heads.limits
+
+    def read(self, region: Region) -> Reading:
+        """What the templates say of a region, with the heads where the network has looked."""
+        if self.heads is None or region.heads is None:
+            return read_scale(self.templates, signature(region.moments))
+        return read_both(self.templates, signature(region.moments), self.heads.templates, region.heads)
 
     def judge(self, region: Region) -> Reading | str:
         """The scale of one region with tissue, or why there is none."""
@@ -119,9 +144,9 @@ class ScaleEstimator:
             return "no structure: blank or far out of focus"
         if (colour := colour_fault(region.covariance)) is not None:
             return colour
-        reading = read_scale(self.templates, signature(region.moments))
-        if reading.distance > self.limits.distance:
-            return f"unlike stained tissue at any scale: distance {reading.distance:.0f} > {self.limits.distance:.0f}"
+        reading, limit = self.read(region), self.limits_for(region).distance
+        if reading.distance > limit:
+            return f"unlike stained tissue at any scale: distance {reading.distance:.0f} > {limit:.0f}"
         if not KNOWN_RANGE[0] <= 2**reading.log2_scale <= KNOWN_RANGE[1]:
             return f"beyond the scales that can be estimated, {KNOWN_RANGE[0]:g} to {KNOWN_RANGE[1]:g}"
         return reading

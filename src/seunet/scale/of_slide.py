@@ -8,9 +8,12 @@ from typing import Final
 from seunet.errors import InputError
 from seunet.images.image import Bounds, Image
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, too_small
+from seunet.scale.heads import Sureness
 from seunet.scale.regions import ARRAY_GRID, REGION_PX, Region, observe, spread_boxes, tissue_share
 
 ENOUGH_REGIONS: Final = 9
+ENOUGH_LOOKS: Final = 5
+"""Regions, where a network looks at each of them: it costs more than all else, and says more."""
 MOST_READS: Final = 96
 """Regions that are read to find those with tissue."""
 
@@ -22,15 +25,21 @@ WORTH_SEEING: Final = 0.25
 
 
 def estimate_slide(
-    image: Image, mpp_of_training: float | None = None, estimator: ScaleEstimator | None = None
+    image: Image,
+    mpp_of_training: float | None = None,
+    estimator: ScaleEstimator | None = None,
+    sureness: Sureness | None = None,
 ) -> ScaleEstimate:
-    """How large structures are at level 0 of a slide: the median over up to nine regions with tissue."""
+    """How large structures are at level 0 of a slide: the median over up to nine regions with tissue.
+
+    `sureness`: the heads of the network that the estimator is of; with their opinion, five regions are enough.
+    """
     chosen = estimator or shipped_estimator()
     small = too_small(image.bounds.height_px, image.bounds.width_px)
-    return small or chosen.estimate(_regions(image), mpp_of_training)
+    return small or chosen.estimate(_regions(image, sureness), mpp_of_training)
 
 
-def _regions(image: Image) -> Iterator[Region]:
+def _regions(image: Image, sureness: Sureness | None) -> Iterator[Region]:
     """Regions with tissue; what cannot be read is left out here, and reported by those who need every pixel."""
     found = unreadable = 0
     for box in _boxes(image.bounds.height_px, image.bounds.width_px):
@@ -44,16 +53,17 @@ def _regions(image: Image) -> Iterator[Region]:
             continue
         if tissue_share(pixels) < WORTH_SEEING:
             continue
-        yield observe(pixels)
+        yield observe(pixels, sureness)
         found += 1
-        if found == ENOUGH_REGIONS:
+        if found == (ENOUGH_REGIONS if sureness is None else ENOUGH_LOOKS):
             return
 
 
 def _boxes(height_px: int, width_px: int) -> Iterator[Bounds]:
     """The regions of an image that nine of them nearly cover; of a larger one, places spread ever more densely."""
     if max(height_px, width_px) <= ARRAY_GRID * REGION_PX:
-        yield from spread_boxes(height_px, width_px)
+        boxes = spread_boxes(height_px, width_px)
+        yield from boxes[::2] + boxes[1::2]  # corners and middle first
         return
     width, height = min(REGION_PX, width_px), min(REGION_PX, height_px)
     for number in range(1, MOST_READS + 1):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.images.image import Bounds, RgbArray
+from seunet.scale.heads import Sureness, head_profile, is_tissue
 from seunet.scale.moments import block_means, block_moments
 from seunet.scale.signatures import red_density
 
@@ -21,9 +22,6 @@ ARRAY_GRID: Final = 3
 
 MIN_SIDE_PX: Final = 128
 """Below this, σ of half a nucleus at s = 4 no longer fits."""
-
-TISSUE_LIGHT: Final = 219
-"""A pixel is tissue where some colour is darker than this: optical density 0.15."""
 
 TISSUE_SHARE: Final = 0.5
 """Of a block, from which on it counts."""
@@ -42,6 +40,8 @@ class Region(NamedTuple):
     """The share of blocks with tissue."""
     covariance: NDArray[np.float64]
     """Of red, green and blue optical density over tissue, [3, 3]."""
+    heads: NDArray[np.float64] | None = None
+    """How sure the heads of a network are (`heads.py`), where one has looked."""
 
 
 def checked_rgb(image: object) -> RgbArray:
@@ -62,22 +62,18 @@ def spread_boxes(height_px: int, width_px: int) -> list[Bounds]:
 
 def tissue_share(rgb: RgbArray) -> float:
     """The share of pixels that are tissue."""
-    return float(_tissue(rgb[::SAMPLE_STEP, ::SAMPLE_STEP]).mean())
+    return float(is_tissue(rgb[::SAMPLE_STEP, ::SAMPLE_STEP]).mean())
 
 
-def observe(rgb: RgbArray) -> Region:
-    """The region of these pixels [height, width, 3]."""
+def observe(rgb: RgbArray, sureness: Sureness | None = None) -> Region:
+    """The region of these pixels [height, width, 3], looked at by a network as well where one is given."""
     sample = rgb[::SAMPLE_STEP, ::SAMPLE_STEP]
-    tissue = _tissue(sample)
+    tissue = is_tissue(sample)
     moments = block_moments(_DENSITY[rgb[..., 0]])
     counted = block_means(tissue.astype(np.float32), (moments.shape[0], moments.shape[1])) >= TISSUE_SHARE
     means = moments[counted].mean(axis=0) if counted.any() else np.full(moments.shape[2:], np.nan)
-    return Region(means, float(counted.mean()), _covariance(sample[tissue]))
-
-
-def _tissue(rgb: RgbArray) -> NDArray[np.bool_]:
-    dark: NDArray[np.bool_] = rgb.min(axis=2) < TISSUE_LIGHT
-    return dark
+    heads = None if sureness is None or not counted.any() else head_profile(rgb, sureness)
+    return Region(means, float(counted.mean()), _covariance(sample[tissue]), heads)
 
 
 def _covariance(pixels: RgbArray) -> NDArray[np.float64]:

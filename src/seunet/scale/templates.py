@@ -8,6 +8,13 @@ estimated around a few knots and its inverse and determinant interpolated betwee
     p(s) ∝ exp(−(q(s) + ln |Σ|) / 2T)   flattened by T: the features of one image err together,
 
 the estimate is the mean of log₂ s under p, and q at the estimate says whether this is tissue at all.
+
+Where the heads of a network have been asked as well (`heads.py`), there are templates of what they say at each scale,
+and the two opinions are multiplied.  Texture then counts by a distribution with long tails,
+
+    −2 ln p(s) ∝ (ν + F) ln(1 + q(s)/ν) + ln |Σ|,
+
+so that it has the less to say the less it is like any texture that was seen.
 """
 
 from __future__ import annotations
@@ -27,6 +34,11 @@ TEMPLATE_WIDTH: Final = 0.2
 KNOT_WIDTH: Final = 0.7
 RIDGE: Final = 0.01
 TEMPERATURE: Final = 4.0
+TEXTURE_TEMPERATURE: Final = 8.0
+HEADS_TEMPERATURE: Final = 2.0
+"""Of the two opinions where there are two."""
+TAIL: Final = 20.0
+"""ν of the texture's long tails."""
 
 
 class Templates(NamedTuple):
@@ -67,11 +79,28 @@ def fit_templates(signatures: FloatArray, log2_scales: FloatArray, weights: Floa
 
 def read_scale(templates: Templates, signature: FloatArray) -> Reading:
     """The scale of one signature [F]."""
+    distances, determinants = _distances(templates, signature)
+    return _reading((distances + determinants) / (2 * TEMPERATURE), distances)
+
+
+def read_both(texture: Templates, signature: FloatArray, heads: Templates, profile: FloatArray) -> Reading:
+    """The scale by the texture and by the heads of a network; the distance is that of the heads."""
+    far, determinants = _distances(texture, signature)
+    tailed = (TAIL + len(signature)) * np.log1p(far / TAIL)
+    distances, own = _distances(heads, profile)
+    cost = (tailed + determinants) / (2 * TEXTURE_TEMPERATURE) + (distances + own) / (2 * HEADS_TEMPERATURE)
+    return _reading(cost, distances)
+
+
+def _distances(templates: Templates, signature: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """q and ln |Σ| at each scale of the grid."""
     away = (signature - templates.center) / templates.spread - templates.means
     by_knot = (away @ templates.precisions * away).sum(axis=2)
     share = np.stack([np.interp(GRID, KNOTS, row) for row in np.eye(len(KNOTS))])
-    distances = (share * by_knot).sum(axis=0)
-    cost = (distances + templates.log_determinants @ share) / (2 * TEMPERATURE)
+    return (share * by_knot).sum(axis=0), templates.log_determinants @ share
+
+
+def _reading(cost: FloatArray, distances: FloatArray) -> Reading:
     likely = np.exp(cost.min() - cost)
     likely /= likely.sum()
     mean = float(likely @ GRID)

@@ -15,6 +15,7 @@ from seunet.errors import InputError, check_known
 from seunet.images.image import Image, Level, Mpp
 from seunet.limits import MPP_RANGE
 from seunet.models.heads_to_use import DEFAULT_RANGE, filter_range, model_mpp
+from seunet.models.sureness import second_opinion
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimate, conflict, unknown
 from seunet.scale.of_slide import estimate_slide
@@ -84,7 +85,7 @@ def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
         return None
     if model.card is None or model.card.mpp is None:
         return unknown("the model does not say at how many µm per pixel it learnt")
-    return estimate_slide(image, estimator=model.scale_estimator)
+    return estimate_slide(image, estimator=model.scale_estimator, sureness=second_opinion(model))
 
 
 def _as_mpp(found: ScaleEstimate) -> Mpp | None:

@@ -58,7 +58,9 @@ def begin_with(model: ScaleUNet, start: ScaleUNet, config: TrainingConfig) -> li
     model.load_state_dict(weights)
     first = config.recipe.first_head_scale
     found = inherit(own, start, None if first is None else fitting_head(head_scales(model, first)))
-    model.card, model.scale_estimator = found.card, start.scale_estimator
+    estimator = start.scale_estimator
+    # What the heads say changes with the weights; `seunet fit-scale` fits it anew.
+    model.card, model.scale_estimator = found.card, None if estimator is None else estimator.of_texture()
     if found.kept:
         lines.append(f"inherited from {name}: {', '.join(found.kept)}")
     if found.lost:

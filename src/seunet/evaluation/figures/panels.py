@@ -19,6 +19,7 @@ from seunet.maths.confusion import headline_iou
 from seunet.maths.fusion import predicted_classes
 from seunet.maths.losses import IGNORE_INDEX
 from seunet.maths.rescaling import rescale, rescale_mask
+from seunet.models.sureness import second_opinion
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.scale.estimator import ScaleEstimator
 
@@ -58,7 +59,9 @@ def panel(
         for way in ways:
             given: float | None = scale
             if way.estimates:
-                seen = estimate_at(windows.whole(number), scale, estimator_for(model, estimator), antialias)
+                sureness = second_opinion(model) if estimator is None else None
+                used = estimator_for(model, estimator)
+                seen = estimate_at(windows.whole(number), scale, used, antialias, sureness)
                 given = estimate_facts(training_mpp(model, windows), seen)["scale"]
             probabilities = way.at_scale(model, given)(image)
             fusions = [fusion] if fusion is not None and probabilities.shape[1] > 1 else []

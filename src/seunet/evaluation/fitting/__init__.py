@@ -17,8 +17,11 @@ if TYPE_CHECKING:
         error_scores,
         fit_estimator,
         fitted_templates,
+        head_templates,
         left_out,
         limits_of,
+        looked_at,
+        read_sample,
         read_samples,
     )
     from seunet.evaluation.fitting.scale_samples import (

@@ -13,11 +13,12 @@ from seunet.evaluation.fitting.head_choices import HeadChoices, chosen_heads
 from seunet.evaluation.fitting.head_samples import sampled_heads
 from seunet.evaluation.fitting.held_out import LEARNING, images_to_fit
 from seunet.evaluation.fitting.scale_fit import LeftOut, check_groups, error_scores, fit_estimator
-from seunet.evaluation.fitting.scale_samples import observed
+from seunet.evaluation.fitting.scale_samples import LOOKED_AT_PARTS, observed
 from seunet.images import pillow_codec as raster
 from seunet.models.card import ModelCard
 from seunet.models.files import load
 from seunet.models.places import model_folder
+from seunet.models.sureness import sureness_of
 from seunet.pretrained import BUILT_IN
 from seunet.progress import Progress, silent
 from seunet.scale.estimator import ScaleEstimator
@@ -35,7 +36,7 @@ class ScaleFit(NamedTuple):
 
     def scores(self) -> dict[str, Any]:
         """Of images that were only rescaled, and of changed parts; coverage and half-width of the 90 % interval."""
-        limits = self.estimator.limits
+        limits = self.estimator.limits if self.estimator.heads is None else self.estimator.heads.limits
         kept = [sample for sample in self.left_out if sample.distance <= limits.distance]
         half = [limits.half_interval(sample.distance, sample.width) for sample in kept]
         covered = sum(abs(sample.error) <= width for sample, width in zip(kept, half, strict=True))
@@ -61,23 +62,33 @@ class SetImage(NamedTuple):
 
 
 def fit_scale(
-    prepared: Sequence[Path], model: str | Path, samples: int = SAMPLES, progress: Progress = silent
+    prepared: Sequence[Path],
+    model: str | Path,
+    samples: int = SAMPLES,
+    progress: Progress = silent,
+    keep_texture: bool = False,
 ) -> ScaleFit:
     """Fit a scale estimator on the training images of prepared sets and write it beside the model.
 
-    It is about pixels and not about the network, so images that the network learnt from may be used; test images are
-    not read.  Images need an mpp.
+    Texture is about pixels and not about the network, so images that the network learnt from may be used; test images
+    are not read.  Images need an mpp.  A network of several heads looks at some samples as well.  `keep_texture`: fit
+    only what its heads say, beside the templates of the texture that the model has.
     """
     folder = _own_folder(model)
     network = load(folder)
+    texture = network.scale_estimator if keep_texture else None
+    if keep_texture and (texture is None or network.heads < 2):
+        raise InputError(f"{model}: has no scale estimator or one head only; leave --keep-texture out")
     items = images_with_mpp(prepared)
-    mpp = median(item.entry.mpp or 0.0 for item in items)
+    mpp = median(item.entry.mpp or 0.0 for item in items) if texture is None else texture.mpp
+    sureness = sureness_of(network) if network.heads > 1 else None
+    samples = LOOKED_AT_PARTS if keep_texture else samples
     images = []
     for number, item in enumerate(items):
         progress(number, len(items), item.entry.name)
         path = item.root / item.entry.image.path
         pixels = raster.decode_rgb(raster.read_image(path), item.entry.image.path).pixels
-        images.append(observed(item.name, pixels, mpp / (item.entry.mpp or mpp), samples))
+        images.append(observed(item.name, pixels, mpp / (item.entry.mpp or mpp), samples, sureness))
     sets = {item.name: item.set_name for item in items}
     patients = {item.name: f"{item.set_name}/{item.entry.patient}" for item in items}
     groups = sets if len(set(sets.values())) >= LEAST_SETS else patients
@@ -88,7 +99,9 @@ def fit_scale(
         "left_out_at_a_time": "a set" if groups is sets else "a patient",
         "command": "seunet fit-scale",
     }
-    estimator, left_out = fit_estimator(images, groups.__getitem__, mpp, fitted_on)
+    if texture is not None:
+        fitted_on["texture"] = dict(texture.fitted_on)
+    estimator, left_out = fit_estimator(images, groups.__getitem__, mpp, fitted_on, texture)
     found = ScaleFit(estimator, left_out)
     estimator.fitted_on["left_out"] = found.scores()  # type: ignore[index]
     network.scale_estimator = estimator

@@ -6,6 +6,7 @@ An image of a user is of other tissue, from another laboratory: what is left out
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from seunet.errors import InputError
 from seunet.evaluation.fitting.scale_samples import Observed
-from seunet.scale.estimator import INTERVAL_AT, Limits, ScaleEstimator, distance, width
+from seunet.scale.estimator import INTERVAL_AT, HeadTemplates, Limits, ScaleEstimator, distance, width
 from seunet.scale.signatures import signature
-from seunet.scale.templates import Reading, Templates, fit_templates, read_scale
+from seunet.scale.templates import Reading, Templates, fit_templates, read_both, read_scale
 
 FloatArray = NDArray[np.float64]
 Group = Callable[[str], str]
@@ -45,12 +46,30 @@ class LeftOut(NamedTuple):
 
 
 def fit_estimator(
-    images: Sequence[Observed], group: Group, mpp: float, fitted_on: Mapping[str, Any]
+    images: Sequence[Observed],
+    group: Group,
+    mpp: float,
+    fitted_on: Mapping[str, Any],
+    texture: ScaleEstimator | None = None,
 ) -> tuple[ScaleEstimator, list[LeftOut]]:
-    """The estimator of all images, and their samples as read without their own group, which its limits come from."""
+    """The estimator of all images, and their samples as read without their own group, which its limits come from.
+
+    Where a network has looked at them, what its heads say is fitted too, and kept if it makes the left-out errors
+    smaller.  `texture`: an estimator whose templates and limits stay as they are; only the heads are fitted.
+    """
     check_groups({group(image.name) for image in images})
-    samples = left_out(images, group)
-    return ScaleEstimator(fitted_templates(images), limits_of(samples), mpp, fitted_on), samples
+    kept = None if texture is None else texture.templates
+    samples = left_out(images, group, kept)
+    if texture is None:
+        texture = ScaleEstimator(fitted_templates(images), limits_of(samples), mpp)
+    estimator = replace(texture, fitted_on=fitted_on, heads=None)
+    looked = [part for part in map(looked_at, images) if len(part.scales)]
+    if len({group(image.name) for image in looked}) < LEAST_GROUPS:
+        return estimator, samples
+    alone, both = left_out(looked, group, kept), left_out(looked, group, kept, with_heads=True)
+    if mean_error(both) >= mean_error(alone):
+        return estimator, samples
+    return replace(estimator, heads=HeadTemplates(head_templates(looked), limits_of(both))), both
 
 
 def check_groups(groups: set[str]) -> None:
@@ -64,7 +83,7 @@ def check_groups(groups: set[str]) -> None:
 
 
 def fitted_templates(images: Sequence[Observed]) -> Templates:
-    """Templates of these images."""
+    """Templates of the texture of these images."""
     seen = [image.tissue > 0 for image in images]
     if not any(rows.any() for rows in seen):
         raise InputError("none of the images shows tissue; a scale estimator is fitted on stained tissue")
@@ -74,29 +93,58 @@ def fitted_templates(images: Sequence[Observed]) -> Templates:
     return fit_templates(np.stack([signature(each) for each in moments]), np.log2(scales), weights)
 
 
-def read_samples(templates: Templates, image: Observed) -> list[LeftOut]:
+def head_templates(looked: Sequence[Observed]) -> Templates:
+    """Templates of what the heads say of images that the network has looked at (`looked_at`)."""
+    profiles, scales, weights = (
+        np.concatenate(rows) for rows in zip(*((one.heads, one.scales, one.weights) for one in looked), strict=True)
+    )
+    return fit_templates(profiles, np.log2(scales), weights)
+
+
+def looked_at(image: Observed) -> Observed:
+    """What of an image the network has looked at."""
+    rows = np.isfinite(image.heads).all(axis=1) & (image.heads.shape[1] > 0)
+    return Observed(image.name, *(values[rows] for values in image[1:]))
+
+
+def read_samples(templates: Templates, image: Observed, heads: Templates | None = None) -> list[LeftOut]:
     """Every sample of the image at scales that are asked for, by templates that never saw it."""
     result = []
     for number in np.unique(image.sample):
         rows = np.flatnonzero((image.sample == number) & (image.tissue > 0))
         if not len(rows) or not ASKED_SCALES[0] < image.scales[rows[0]] < ASKED_SCALES[1]:
             continue
-        readings: list[Reading] = [read_scale(templates, signature(image.moments[row])) for row in rows]
+        readings = [read_sample(templates, image, row, heads) for row in rows.tolist()]
         middle = float(np.median([reading.log2_scale for reading in readings]))
         truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
         result.append(LeftOut(middle, truth, width(readings), distance(readings), plain))
     return result
 
 
-def left_out(images: Sequence[Observed], group: Group) -> list[LeftOut]:
-    """Each group's samples, read by templates of the other groups."""
+def read_sample(templates: Templates, image: Observed, row: int, heads: Templates | None = None) -> Reading:
+    """One region of an image by its texture, and by what the heads say of it where their templates are given."""
+    texture = signature(image.moments[row])
+    return read_scale(templates, texture) if heads is None else read_both(templates, texture, heads, image.heads[row])
+
+
+def left_out(
+    images: Sequence[Observed], group: Group, texture: Templates | None = None, with_heads: bool = False
+) -> list[LeftOut]:
+    """Each group's samples, read by templates of the other groups, or by those of `texture` that are given."""
     result = []
     for held in sorted({group(image.name) for image in images}):
-        templates = fitted_templates([image for image in images if group(image.name) != held])
+        others = [image for image in images if group(image.name) != held]
+        templates = fitted_templates(others) if texture is None else texture
+        heads = head_templates(others) if with_heads else None
         for image in images:
             if group(image.name) == held:
-                result += read_samples(templates, image)
+                result += read_samples(templates, image, heads)
     return result
+
+
+def mean_error(samples: Sequence[LeftOut]) -> float:
+    """In octaves, whatever its sign."""
+    return float(np.mean([abs(sample.error) for sample in samples]))
 
 
 def limits_of(samples: Sequence[LeftOut], coverage: float = COVERAGE) -> Limits:

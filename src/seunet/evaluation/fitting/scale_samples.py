@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from seunet.data.optics import blurred, sharpened, through_jpeg
 from seunet.maths.rescaling import rescale_pixels
 from seunet.maths.stain import START, with_gains
+from seunet.scale.heads import Sureness
 from seunet.scale.regions import MIN_SIDE_PX, Region, observe, spread_boxes
 
 RgbArray = NDArray[np.uint8]
@@ -28,6 +29,9 @@ LARGEST_PX: Final = 768
 """Per side of a changed part; half of the parts are as large as that, half anything down to the smallest."""
 WHOLE_PX: Final = 1280
 """Per side of an image that is only rescaled: its middle, where that would be larger."""
+LOOKED_AT_SCALES: Final = PLAIN_SCALES[::2]
+LOOKED_AT_PARTS: Final = 2
+"""The first changed parts of an image; a look of the network costs more than all else."""
 HAEMATOXYLIN: Final = (0.65, 1.4)
 EOSIN: Final = (0.6, 2.0)
 """Gains of the optical densities of the stains: pale to dark laboratories."""
@@ -55,6 +59,8 @@ class Observed(NamedTuple):
     """Which sample a region is of."""
     plain: FloatArray
     """1 where the sample is the image itself, only rescaled."""
+    heads: FloatArray
+    """How sure the heads of a network are, [regions, features]; NaN where it has not looked."""
 
     @property
     def weights(self) -> FloatArray:
@@ -63,35 +69,50 @@ class Observed(NamedTuple):
         return 1.0 / counts[which]
 
 
-def observed(name: str, pixels: RgbArray, own_scale: float = 1.0, count: int = 100) -> Observed:
+def observed(
+    name: str, pixels: RgbArray, own_scale: float = 1.0, count: int = 100, sureness: Sureness | None = None
+) -> Observed:
     """The image at nine scales, those below 1 both with averaging and without, and `count` parts of it changed.
 
     `own_scale`: how many times as large structures are in the image as at the resolution that is fitted for.
+    `sureness`: a network, which looks at some of them.
     """
     rows: list[tuple[Region, float, int, bool]] = []
     for number, scale in enumerate(PLAIN_SCALES):
         for averaged in (False, True) if scale < 1 else (False,):
             shown = rescale_pixels(_middle(pixels, scale / own_scale), scale / own_scale, averaged)
             place = number + len(PLAIN_SCALES) * averaged
-            rows += [(region, scale, place, True) for region in regions_of(shown)]
+            looks = scale in LOOKED_AT_SCALES and (averaged or scale >= 1)
+            rows += [(region, scale, place, True) for region in regions_of(shown, sureness if looks else None)]
     for number, sample in enumerate(varied(name, pixels, count, own_scale)):
-        rows += [(region, sample.scale * own_scale, 1000 + number, False) for region in regions_of(sample.pixels)]
+        seen = regions_of(sample.pixels, sureness if number < LOOKED_AT_PARTS else None)
+        rows += [(region, sample.scale * own_scale, 1000 + number, False) for region in seen]
     regions = [row[0] for row in rows]
+    scales, numbers, plain = (np.array([row[place] for row in rows], dtype=np.float64) for place in (1, 2, 3))
     return Observed(
         name,
         np.array([region.moments for region in regions]),
         np.array([region.tissue for region in regions]),
         np.array([region.covariance for region in regions]),
-        *(np.array([row[place] for row in rows], dtype=np.float64) for place in (1, 2, 3)),
+        scales,
+        numbers,
+        plain,
+        _head_rows(regions),
     )
 
 
-def regions_of(pixels: RgbArray) -> list[Region]:
+def _head_rows(regions: list[Region]) -> FloatArray:
+    length = max((len(region.heads) for region in regions if region.heads is not None), default=0)
+    return np.array([np.full(length, np.nan) if region.heads is None else region.heads for region in regions])
+
+
+def regions_of(pixels: RgbArray, sureness: Sureness | None = None) -> list[Region]:
     """What the estimator looks at; none where an image is too small for it."""
     if min(pixels.shape[:2]) < MIN_SIDE_PX:
         return []
     boxes = spread_boxes(*pixels.shape[:2])
-    return [observe(pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px]) for box in boxes]
+    parts = (pixels[box.y : box.y + box.height_px, box.x : box.x + box.width_px] for box in boxes)
+    return [observe(part, sureness) for part in parts]
 
 
 def _middle(pixels: RgbArray, scale: float) -> RgbArray:
