@@ -13,10 +13,17 @@ from seunet.cli import fitting
 from seunet.errors import InputError
 from seunet.evaluation.fitting.head_choices import chosen_heads, temperatures_of
 from seunet.evaluation.fitting.head_samples import BLIND, RESAMPLED, SCALED, Sampled
-from seunet.evaluation.fitting.scale_fit import covering_factors, fitted_templates
+from seunet.evaluation.fitting.scale_fit import (
+    covering_factors,
+    fit_estimator,
+    fitted_templates,
+    left_out,
+    looked_at,
+    mean_error,
+)
 from seunet.evaluation.fitting.scale_samples import observed, varied
 from seunet.models import ModelCard, load
-from seunet.scale import estimate_scale, load_estimator
+from seunet.scale import estimate_scale, load_estimator, save_estimator, shipped_estimator
 from support.cli import seunet
 from support.datasets import write_image
 from support.made_tissue import made_tissue
@@ -73,6 +80,42 @@ def test_fit_scale_gives_a_model_an_estimator_that_knows_the_scale(root: Path, t
     for scale in (0.5, 1.0, 2.0):
         found = estimate_scale(made_tissue(400, scale, 9), estimator=estimator)
         assert found.relative_scale == pytest.approx(scale, rel=0.25), found
+
+
+def test_heads_have_their_say_where_they_know_the_scale_and_none_where_they_do_not() -> None:
+    """Five heads, each surest at its own scale; the same numbers in another order know nothing."""
+    random = np.random.default_rng(1)
+    images = []
+    for number in range(4):
+        image = observed(f"I{number}", made_tissue(260, 1.0, number), count=2)
+        said = 1 - (np.log2(image.scales)[:, None] - np.linspace(-1, 1, 5)) ** 2
+        images.append(image._replace(heads=said + random.normal(0, 0.1, said.shape)))
+    knowing, samples = fit_estimator(images, str, 0.25, {})
+    assert knowing.heads is not None
+    assert knowing.heads.templates.means.shape[1] == 5
+    assert mean_error(samples) < mean_error(left_out([looked_at(image) for image in images], str))
+    shuffled = [image._replace(heads=random.permutation(image.heads)) for image in images]
+    assert fit_estimator(shuffled, str, 0.25, {})[0].heads is None
+    kept, _ = fit_estimator(images, str, 0.25, {"by": "test"}, shipped_estimator())
+    assert kept.templates is shipped_estimator().templates
+    assert kept.limits == shipped_estimator().limits
+    assert (kept.heads is not None, kept.fitted_on) == (True, {"by": "test"})
+
+
+def test_the_texture_of_a_model_can_be_kept_if_it_has_one(root: Path, tmp_path: Path) -> None:
+    folder = model_copy(root, tmp_path / "model")
+    options = ("fit-scale", root / "tissue", "-m", folder, "--keep-texture", "--no-progress")
+    ran = seunet(*options)
+    assert (ran.code, ran.out) == (2, "")
+    assert "has no scale estimator or one head only; leave --keep-texture out" in ran.err
+    save_estimator(shipped_estimator(), folder)
+    ran = seunet(*options)
+    assert (ran.code, ran.err) == (0, "")
+    found = load_estimator(folder)
+    assert np.array_equal(found.templates.means, shipped_estimator().templates.means)
+    assert found.limits == shipped_estimator().limits
+    assert found.fitted_on["texture"] == shipped_estimator().fitted_on
+    assert ("the heads of the model have their say in it" in ran.out) == (found.heads is not None)
 
 
 def test_a_scale_is_not_fitted_on_images_without_an_mpp_nor_on_two_patients(root: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from seunet.errors import ModelFileError
 from seunet.images import ArrayImage
 from seunet.models.sureness import second_opinion, sureness_of
 from seunet.scale import HeadTemplates, Limits, ScaleEstimator, fit_templates, read_both, read_scale, shipped_estimator
+from seunet.scale.estimator import colour_fault
 from seunet.scale.files import load_estimator, save_estimator
 from seunet.scale.heads import LOOK_PX, head_profile, part_with_tissue
 from seunet.scale.regions import observe
@@ -104,6 +105,21 @@ def test_heads_that_say_nothing_known_are_refused_and_texture_alone_is_as_before
     asked = both.estimate([region._replace(heads=said_at(0.5))])
     assert asked.relative_scale == pytest.approx(2**0.5, rel=0.1)
     assert both.sha256() != both.of_texture().sha256()
+
+
+def test_doubtful_colours_are_believed_where_the_heads_are_at_home_and_grey_never() -> None:
+    grey = np.full(3, 3**-0.5)
+    across = np.array([1.0, -1.0, 0.0]) / 2**0.5
+
+    def varied_along(degrees: float) -> NDArray[np.float64]:
+        main = np.cos(np.radians(degrees)) * grey + np.sin(np.radians(degrees)) * across
+        other = np.array([1.0, 1.0, -2.0]) / 6**0.5
+        return np.outer(main, main) + 0.04 * np.outer(other, other)
+
+    assert colour_fault(varied_along(3)) == "not coloured by stains: 3.0° from grey"
+    assert colour_fault(varied_along(3), 10.0) is None
+    assert colour_fault(varied_along(3), 16.0) == "not coloured by stains: 3.0° from grey"
+    assert colour_fault(varied_along(0.5), 10.0) == "not coloured by stains: 0.5° from grey"
 
 
 def test_both_opinions_come_back_from_files_and_older_files_have_one(both: ScaleEstimator, tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ def answers(templates: Templates, images: list[Observed], heads: Templates | Non
             readings = [read_sample(templates, image, row, heads) for row in rows.tolist()]
             middle = float(np.median([reading.log2_scale for reading in readings]))
             truth, plain = float(np.log2(image.scales[rows[0]])), bool(image.plain[rows[0]])
-            refused = np.mean([colour_fault(image.covariances[row]) is not None for row in rows]) > 0.5
+            far = [None if heads is None else reading.distance for reading in readings]
+            faults = [colour_fault(image.covariances[row], q) for row, q in zip(rows, far, strict=True)]
+            refused = np.mean([fault is not None for fault in faults]) > 0.5
             sample = LeftOut(middle, truth, width(readings), distance(readings), plain)
             result.append(Answer(sample, bool(refused), plain and np.isclose(image.scales[rows[0]], NATIVE_SCALE)))
     return result

@@ -31,6 +31,10 @@ GREY_DEGREES: Final = 5.0
 STAIN_RATIO: Final = (0.045, 0.36)
 """Second over first deviation of optical density: one ink has less, the colours of the world have more."""
 
+DOUBTFUL: Final = (1.0, (0.045, 0.55))
+"""The same two limits where a network has looked and its heads are at home: `AT_HOME`, their distance, at most."""
+AT_HOME: Final = 15.0
+
 CONFLICT_FACTOR: Final = 1.5
 """Between a stated and an estimated mpp, beyond which they contradict each other."""
 
@@ -142,9 +146,10 @@ class ScaleEstimator:
         """The scale of one region with tissue, or why there is none."""
         if is_flat(region.moments):
             return "no structure: blank or far out of focus"
-        if (colour := colour_fault(region.covariance)) is not None:
-            return colour
         reading, limit = self.read(region), self.limits_for(region).distance
+        looked = self.heads is not None and region.heads is not None
+        if (colour := colour_fault(region.covariance, reading.distance if looked else None)) is not None:
+            return colour
         if reading.distance > limit:
             return f"unlike stained tissue at any scale: distance {reading.distance:.0f} > {limit:.0f}"
         if not KNOWN_RANGE[0] <= 2**reading.log2_scale <= KNOWN_RANGE[1]:
@@ -191,20 +196,23 @@ def too_small(height_px: int, width_px: int) -> ScaleEstimate | None:
     return unknown(f"too small: {width_px}×{height_px} px; {MIN_SIDE_PX} per side are needed")
 
 
-def colour_fault(covariance: FloatArray) -> str | None:
+def colour_fault(covariance: FloatArray, heads_distance: float | None = None) -> str | None:
     """Why these colours are not those of stains, if they are not.
 
     Stains subtract light by fixed vectors of absorbance, mostly two of them.  Light and shade change all colours
-    alike, so photographs and scans of print vary along grey.
+    alike, so photographs and scans of print vary along grey.  Less is asked of colours where the heads of a network
+    find what they know.
     """
+    at_home = heads_distance is not None and heads_distance <= AT_HOME
+    grey_degrees, ratios = DOUBTFUL if at_home else (GREY_DEGREES, STAIN_RATIO)
     values, vectors = np.linalg.eigh(covariance)
     if values[2] <= 0:
         return "no structure: what is not glass is all of one colour"
     angle = math.degrees(math.acos(min(abs(float(vectors[:, 2] @ GREY)), 1.0)))
-    if angle < GREY_DEGREES:
+    if angle < grey_degrees:
         return f"not coloured by stains: {angle:.1f}° from grey"
     ratio = math.sqrt(max(float(values[1]), 0.0) / float(values[2]))
-    if not STAIN_RATIO[0] <= ratio <= STAIN_RATIO[1]:
+    if not ratios[0] <= ratio <= ratios[1]:
         return f"not coloured by two stains: ratio of deviations {ratio:.2f}"
     return None
 
