@@ -21,7 +21,7 @@ import torch
 from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.sources import Answer, answers, images_of, summary
 from benchmarks.record import write_results
-from seunet.evaluation.fitting import Observed, head_templates, limits_of, looked_at
+from seunet.evaluation.fitting import REFUSED_WITH_HEADS, Observed, head_templates, limits_of, looked_at
 from seunet.models import load
 from seunet.models.sureness import sureness_of
 from seunet.scale import shipped_estimator
@@ -50,8 +50,9 @@ def figures_of(sets: dict[str, list[Observed]], measured: dict[str, list[Observe
     figures: dict[str, Any] = {"left_out": {}}
     for name, found in left_out.items():
         others = [one.sample for other, rows in left_out.items() if other != name for one in rows]
-        figures["left_out"][name] = summary(found, limits_of(others))
-    limits = limits_of([one.sample for rows in left_out.values() for one in rows])
+        figures["left_out"][name] = summary(found, limits_of(others, refused=REFUSED_WITH_HEADS))
+    everyone = [one.sample for rows in left_out.values() for one in rows]
+    limits = limits_of(everyone, refused=REFUSED_WITH_HEADS)
     heads = head_templates(without(sets, None))
     figures["limits"] = limits._asdict()
     figures["measured"] = {name: summary(answers(texture, own, heads), limits) for name, own in measured.items()}

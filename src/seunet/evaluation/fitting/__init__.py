@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seunet.evaluation.fitting.held_out import check_not_learnt, images_to_fit
     from seunet.evaluation.fitting.scale_fit import (
         COVERAGE,
+        REFUSED_WITH_HEADS,
         LeftOut,
         covering_factors,
         error_scores,

@@ -25,6 +25,8 @@ Group = Callable[[str], str]
 COVERAGE: Final = 0.9
 REFUSED: Final = 0.025
 """Of left-out samples; the limit of the distance is set there."""
+REFUSED_WITH_HEADS: Final = 0.005
+"""The same where heads have their say: a laboratory never seen is farther from them, and the interval widens with it."""
 INTERVAL_REACH: Final = 0.35
 """Octaves of the distance around each of `INTERVAL_AT` that its factor is learnt from."""
 ASKED_SCALES: Final = (0.249, 4.01)
@@ -69,7 +71,9 @@ def fit_estimator(
     alone, both = left_out(looked, group, kept), left_out(looked, group, kept, with_heads=True)
     if mean_error(both) >= mean_error(alone):
         return estimator, samples
-    return replace(estimator, heads=HeadTemplates(head_templates(looked), limits_of(both))), both
+    return replace(
+        estimator, heads=HeadTemplates(head_templates(looked), limits_of(both, refused=REFUSED_WITH_HEADS))
+    ), both
 
 
 def check_groups(groups: set[str]) -> None:
@@ -147,9 +151,9 @@ def mean_error(samples: Sequence[LeftOut]) -> float:
     return float(np.mean([abs(sample.error) for sample in samples]))
 
 
-def limits_of(samples: Sequence[LeftOut], coverage: float = COVERAGE) -> Limits:
-    """What all but `REFUSED` of the samples are nearer than, and what multiple of their width covers the errors."""
-    far = float(np.quantile([sample.distance for sample in samples], 1 - REFUSED))
+def limits_of(samples: Sequence[LeftOut], coverage: float = COVERAGE, refused: float = REFUSED) -> Limits:
+    """What all but `refused` of the samples are nearer than, and what multiple of their width covers the errors."""
+    far = float(np.quantile([sample.distance for sample in samples], 1 - refused))
     place = np.log2([sample.distance for sample in samples])
     factors = covering_factors(samples, place, tuple(np.log2(INTERVAL_AT)), INTERVAL_REACH, coverage)
     return Limits(round(far, 1), factors)
