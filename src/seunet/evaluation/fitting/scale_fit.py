@@ -26,7 +26,7 @@ COVERAGE: Final = 0.9
 REFUSED: Final = 0.025
 """Of left-out samples; the limit of the distance is set there."""
 REFUSED_WITH_HEADS: Final = 0.005
-"""The same where heads have their say: a laboratory never seen is farther from them, and the interval widens with it."""
+"""The same where heads have their say: what is far from them has a wide interval sooner than none."""
 INTERVAL_REACH: Final = 0.35
 """Octaves of the distance around each of `INTERVAL_AT` that its factor is learnt from."""
 ASKED_SCALES: Final = (0.249, 4.01)
@@ -71,9 +71,8 @@ def fit_estimator(
     alone, both = left_out(looked, group, kept), left_out(looked, group, kept, with_heads=True)
     if mean_error(both) >= mean_error(alone):
         return estimator, samples
-    return replace(
-        estimator, heads=HeadTemplates(head_templates(looked), limits_of(both, refused=REFUSED_WITH_HEADS))
-    ), both
+    heads = HeadTemplates(head_templates(looked), limits_of(both, refused=REFUSED_WITH_HEADS))
+    return replace(estimator, heads=heads), both
 
 
 def check_groups(groups: set[str]) -> None:
