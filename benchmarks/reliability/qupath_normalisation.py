@@ -10,6 +10,7 @@ objects as the model in QuPath (`benchmarks.reliability.round_trips`).
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,7 @@ BENCHMARK = Benchmark(
     ("results/benchmarks/qupath_normalisation.json",),
     3,
     "prepared/monuseg prepared/tnbc prepared/consep",
-    (MONUSEG,),
+    (MONUSEG, "prepared/cpm17, prepared/tnbc, prepared/consep"),
 )
 TILE_PX: Final = 512
 
@@ -69,11 +70,16 @@ def measured(image: NDArray[np.uint8], mpp: float) -> dict[str, dict[str, float]
     return found
 
 
+def parser() -> argparse.ArgumentParser:
+    made = BENCHMARK.parser(__doc__)
+    made.add_argument("sets", nargs="+", type=Path)
+    made.add_argument("--images", type=int, default=10, help="of each set")
+    return made
+
+
 def main() -> None:
-    parser = BENCHMARK.parser(__doc__)
-    parser.add_argument("sets", nargs="+", type=Path)
-    parser.add_argument("--images", type=int, default=10, help="of each set")
-    arguments = parser.parse_args()
+    """Measure, print and write."""
+    arguments = parser().parse_args()
     torch.set_num_threads(1)
     sets = {}
     for folder in arguments.sets:

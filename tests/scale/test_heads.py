@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 import seunet
 from seunet.errors import ModelFileError
 from seunet.images import ArrayImage
-from seunet.models.sureness import second_opinion, sureness_of
+from seunet.models import second_opinion, sureness_of
 from seunet.scale import HeadTemplates, Limits, ScaleEstimator, fit_templates, read_both, read_scale, shipped_estimator
 from seunet.scale.estimator import colour_fault
 from seunet.scale.files import load_estimator, save_estimator
 from seunet.scale.heads import LOOK_PX, head_profile, part_with_tissue
 from seunet.scale.regions import observe
 from seunet.scale.signatures import signature
-from seunet.segmentation.scale_choice import known_scale
+from seunet.segmentation import known_scale
 from support.made_tissue import made_tissue
 from tests.support.scale_estimators import trusting_estimator
 

@@ -22,8 +22,7 @@ from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.scale.sources import Answer, answers, images_of, summary
 from benchmarks.record import write_results
 from seunet.evaluation.fitting import REFUSED_WITH_HEADS, Observed, head_templates, limits_of, looked_at
-from seunet.models import load
-from seunet.models.sureness import sureness_of
+from seunet.models import load, sureness_of
 from seunet.scale import shipped_estimator
 
 BENCHMARK = Benchmark(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seunet.models.places import model_folder
     from seunet.models.registry import PlainConv2d, create_model, list_models, model_config
     from seunet.models.seunet import SEUNet
+    from seunet.models.sureness import second_opinion, sureness_of
     from seunet.models.unet_skeleton import ScaleUNet
 else:
     __getattr__, __dir__ = door(__name__)

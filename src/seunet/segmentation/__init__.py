@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from seunet.segmentation.inputs import Item
     from seunet.segmentation.one_file import segment_file
     from seunet.segmentation.options import Choices
+    from seunet.segmentation.scale_choice import known_scale
     from seunet.segmentation.segment_array import segment
     from seunet.segmentation.segment_many import one_after_the_other, segment_all
     from seunet.segmentation.tiled.receptive_field import Span, filter_radii, receptive_radius
