@@ -81,11 +81,13 @@ def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") ->
 
 
 def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
-    if model.scale_estimator is None:
+    estimator = model.scale_estimator
+    if estimator is None:
         return None
     if model.card is None or model.card.mpp is None:
         return unknown("the model does not say at how many µm per pixel it learnt")
-    return estimate_slide(image, estimator=model.scale_estimator, sureness=second_opinion(model))
+    sureness = None if estimator.heads is None else second_opinion(model)
+    return estimate_slide(image, estimator=estimator, sureness=sureness)
 
 
 def _as_mpp(found: ScaleEstimate) -> Mpp | None:
