@@ -13,7 +13,7 @@ def describe(image: Image) -> dict[str, Any]:
         "name": image.name,
         "format": image.format,
         "levels": [level._asdict() for level in image.levels],
-        "mpp": None if image.mpp is None else image.mpp._asdict(),
+        "mpp": None if image.mpp is None else {name: getattr(image.mpp, name) for name in ("x", "y", "source")},
         "bounds": image.bounds._asdict(),
         "warnings": list(image.warnings),
         "properties": dict(image.properties),

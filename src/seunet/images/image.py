@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,17 +20,18 @@ RgbArray = NDArray[np.uint8]
 MppSource = Literal["metadata", "tiff-tag", "user", "estimated"]
 
 
-class Mpp(NamedTuple):
+@dataclass(frozen=True)
+class Mpp:
     """µm per pixel of level 0, and where the number comes from."""
 
     x: float
     y: float
     source: MppSource
+    mean: float = field(init=False, repr=False)
+    """The geometric mean: what keeps areas."""
 
-    @property
-    def mean(self) -> float:
-        """The geometric mean: what keeps areas."""
-        return float((self.x * self.y) ** 0.5)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", float((self.x * self.y) ** 0.5))
 
 
 class Level(NamedTuple):

@@ -116,7 +116,7 @@ def plan(
         whose = "the image's" if slide_mpp is None else "the model's"
         reason = f"{whose} mpp is not known: the pixels are taken as they are and the heads carry the scale"
         return ReadingPlan(0, 1.0, 1.0, None, 1.0, reason)
-    for value in slide_mpp[:2]:
+    for value in (slide_mpp.x, slide_mpp.y):
         checked_mpp(value)
     mpp = slide_mpp.mean
     scale = checked_mpp(model_mpp) / mpp
