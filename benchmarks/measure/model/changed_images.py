@@ -33,8 +33,8 @@ BENCHMARK = Benchmark(
     "measure.model.changed_images",
     ("results/benchmarks/changed_images.json",),
     40,
-    arguments="nuclei=nuclei nuclei-2=nuclei-2 --sets monuseg=prepared/monuseg:test cpm17=prepared/cpm17:test "
-    "tnbc=prepared/tnbc:5 consep=prepared/consep:test",
+    arguments="nuclei=nuclei nuclei-2=nuclei-2 --sets monuseg=prepared/monuseg:5 cpm17=prepared/cpm17:test "
+    "tnbc=prepared/tnbc:5",
     needs=(MONUSEG, "prepared/cpm17, prepared/tnbc, prepared/consep"),
 )
 

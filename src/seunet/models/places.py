@@ -13,6 +13,7 @@ from seunet.errors import ModelFileError
 from seunet.hub.fetch import Wanted, fetch_files
 from seunet.hub.repository import PREFIX, is_on_hub, parsed
 from seunet.limits import MAX_MODEL_BYTES
+from seunet.models.built_in import built_in_models
 from seunet.pretrained import BUILT_IN
 from seunet.scale.files import CONFIG_NAME as SCALE_CONFIG_NAME
 from seunet.scale.files import TENSORS_NAME as SCALE_TENSORS_NAME
@@ -35,11 +36,6 @@ class Place(NamedTuple):
 
 class FolderNotUsed(UserWarning):
     """A model in the working folder has the name of one of the package."""
-
-
-def built_in_models() -> list[str]:
-    """The names of the trained models in the package."""
-    return sorted(path.parent.name for path in BUILT_IN.glob(f"*/{CONFIG_NAME}"))
 
 
 def fetched_place(name: str) -> Place:

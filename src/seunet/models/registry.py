@@ -14,8 +14,8 @@ from seunet.errors import InputError, check_known
 from seunet.layers import DiscreteScaleConv2d, ScaleProjection, SteerableConv2d
 from seunet.layers.hooks import hooked
 from seunet.maths.sesn import GRID_ORDERS, TRUNCATED_ORDERS
+from seunet.models.built_in import built_in_models
 from seunet.models.config import GaussianConfig, ModelConfig, ScaleListConfig, SteerableConfig, validated
-from seunet.models.places import built_in_models
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 
