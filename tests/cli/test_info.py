@@ -74,7 +74,7 @@ def test_a_model_folder_is_described_with_its_card(tmp_path: Path) -> None:
 
 def test_a_model_of_the_package_is_described_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package.create_model("seunet", widths=(10, 20)).save_pretrained(tmp_path / "cells")
-    for module in ("seunet.models.places", "seunet.pretrained"):
+    for module in ("seunet.models.built_in", "seunet.models.places"):
         monkeypatch.setattr(f"{module}.BUILT_IN", tmp_path)
     ran = seunet("info", "cells")
     assert (ran.code, ran.err) == (0, "")

@@ -22,7 +22,7 @@ from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig, validated
-from seunet.recording import is_tracing
+from seunet.recording import is_recording, is_tracing
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
@@ -40,9 +40,11 @@ class ConvolutionBlock(nn.Module):
         self.convolutions, self.norms = nn.ModuleList(convolutions), nn.ModuleList(norms)
 
     def reads_two_maps(self) -> bool:
-        """Whether `forward` takes two maps as they are now: where nobody learns from them nor looks at them."""
-        first = self.convolutions[0]
-        return _fusing() and isinstance(first, GaussianConv2d) and not hooked(self, first, *self.norms)
+        """Whether `forward` takes two maps as they are now: where nobody learns from them, looks at them or records."""
+        first, recording = self.convolutions[0], is_recording()
+        return (
+            _fusing() and not recording and isinstance(first, GaussianConv2d) and not hooked(self, first, *self.norms)
+        )
 
     def forward(self, features: Tensor, beside: Tensor | None = None) -> Tensor:
         """`beside`: a map whose channels follow those of `features`, if this block `reads_two_maps`."""
