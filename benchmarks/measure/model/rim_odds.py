@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import seunet
-from benchmarks.declare import Benchmark
+from benchmarks.declare import MONUSEG, Benchmark
 from benchmarks.measure.model.trials import CHANGES, images_of, scores, with_sets
 from benchmarks.record import write_results
 
@@ -22,8 +22,8 @@ BENCHMARK = Benchmark(
     "measure.model.rim_odds",
     ("results/benchmarks/rim_odds.json",),
     10,
-    arguments="runs/nuclei-2/model --sets prepared/monuseg:5 prepared/consep:7 prepared/tnbc:5",
-    needs=("runs/nuclei-2",),
+    arguments="nuclei-2 --sets prepared/monuseg:5 prepared/consep:7 prepared/tnbc:5",
+    needs=(MONUSEG, "prepared/cpm17, prepared/tnbc, prepared/consep"),
 )
 
 ODDS = (math.inf, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.25)
