@@ -31,7 +31,6 @@ DATA = {
     RUN_OF_NUCLEI: "`seunet train configs/nuclei-second-stage.yaml -o runs/nuclei-second-stage`",
     "runs/seunet, runs/unet": "`seunet train configs/monuseg-cpu.yaml -o runs/seunet`, and `--set model.name=unet`",
     "prepared/cpm17, prepared/tnbc, prepared/consep": "as the top of configs/nuclei-2.yaml has them, CPM17 likewise",
-    "runs/nuclei-2": "`seunet train configs/nuclei-2.yaml -o runs/nuclei-2`",
     "runs/trial-…": "short runs of configs/nuclei-2.yaml, as results/trials/nuclei-2/README.md has them",
     "out/held-out": "`seunet evaluate` on held-out images, as the top of benchmarks/measure/model/nuclei.py has it",
     "reports/monuseg-cpu": "`seunet reproduce configs/reproduce-monuseg-cpu.yaml -o reports/monuseg-cpu`",
