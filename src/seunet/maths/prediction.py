@@ -22,8 +22,8 @@ class Prediction:
 
     labels: NDArray[np.uint8]
     """[height, width]: the most probable class, the lower of equals."""
-    probabilities: NDArray[np.float32]
-    """[classes, height, width]"""
+    probabilities: NDArray[np.float32] | None
+    """[classes, height, width], where they are wanted"""
     heads: NDArray[np.uint8]
     """[height, width]: the most confident head, the finest of equals."""
     confidence: NDArray[np.float32]
@@ -34,27 +34,27 @@ class Prediction:
     def rows(self, start: int, stop: int) -> Prediction:
         """What is said of some of its rows."""
         part = slice(start, stop)
+        chances = None if self.probabilities is None else self.probabilities[:, part]
         rim = None if self.rim is None else self.rim[part]
-        return Prediction(self.labels[part], self.probabilities[:, part], self.heads[part], self.confidence[part], rim)
+        return Prediction(self.labels[part], chances, self.heads[part], self.confidence[part], rim)
 
 
-def fuse_rows(
-    found: Tensor, said: Prediction, rows: tuple[int, int], fusion: Fusion, rim: int | None, rim_odds: float
-) -> None:
-    """Say of the rows from … to what follows from the probabilities `found` [heads, classes, height, width].
+def fuse_rows(found: Tensor, said: Prediction, top: int, fusion: Fusion, rim: int | None, rim_odds: float) -> None:
+    """Say of the rows from `top` on what follows from their probabilities `found` [heads, classes, rows, width].
 
     Where `rim` is a class, the rim is told apart by its odds against the class before it, and counts as that class.
     """
-    step = max(1, FUSED_ROWS // len(found))
-    for start in range(*rows, step):
-        few = slice(start, min(start + step, rows[1]))
-        part = found[None, :, :, few]
+    step, rows = max(1, FUSED_ROWS // len(found)), found.shape[2]
+    for start in range(0, rows, step):
+        stop = min(start + step, rows)
+        few, part = slice(top + start, top + stop), found[None, :, :, start:stop]
         if rim is not None and said.rim is not None:
             apart = fuse(part, fusion)[0]
             said.rim[few] = apart[rim] > rim_odds * apart[rim - 1]
             part = without_rim(part, rim)
         fused, sure = fuse(part, fusion)[0], confidence(part)[0]
-        said.probabilities[:, few] = fused
+        if said.probabilities is not None:
+            said.probabilities[:, few] = fused
         said.labels[few] = first_largest(fused, dim=0)
         said.heads[few] = first_largest(sure, dim=0)
         said.confidence[few] = sure.amax(0)

@@ -89,7 +89,7 @@ def tile_blocks(
         blocks[HEADS] = np.where(analysed, said.heads + np.uint8(1), np.uint8(0))
     if said.rim is not None:
         blocks[RIM] = (analysed & said.rim).astype(np.uint8)
-    for number, plane in enumerate(said.probabilities):
+    for number, plane in enumerate(() if said.probabilities is None else said.probabilities):
         if (name := PROBABILITIES.format(number)) in names:
             blocks[name] = np.where(analysed, as_byte(plane), np.uint8(255 if number == background else 0))
     if density is not None:

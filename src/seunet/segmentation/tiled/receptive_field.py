@@ -30,6 +30,10 @@ class Span(NamedTuple):
         start = max(self.start, other.start)
         return Span(start, max(start, min(self.stop, other.stop)))
 
+    def counted_from(self, start: int) -> Span:
+        """The same pixels, where counting begins with `start`."""
+        return Span(self.start - start, self.stop - start)
+
     def within(self, outer: Span) -> slice:
         """Where this part lies in an array that holds `outer`."""
         if not outer.start <= self.start <= self.stop <= outer.stop:

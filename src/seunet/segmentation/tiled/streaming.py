@@ -11,7 +11,7 @@ pooling starts at the image's corner, so a block has the very numbers of the who
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Final
 
 from torch import Tensor
@@ -120,13 +120,11 @@ def predict_block(
     held: tuple[Span, Span],
     size: tuple[int, int],
     core: tuple[Span, Span],
-    out: Tensor,
-    advance: Callable[[int], None] | None = None,
-) -> None:
-    """The probabilities of `model`, whose filters have these radii, into `out` [γ, classes, rows, columns].
+) -> Iterator[tuple[Span, Tensor]]:
+    """The probabilities of `model`, whose filters have these radii: rows of `core`, from its first on, by and by.
 
-    They are those of the rows and columns `core` of an image of `size` (height, width); `pixels` [3, …] hold the part
-    `held` of the image, as much as is seen.  `advance` is told how many rows are done.
+    They are [γ, classes, rows, columns] of the rows and columns `core` of an image of `size` (height, width);
+    `pixels` [3, …] hold the part `held` of the image, as much as is seen.
     """
     rows, columns = core
     features = Block(model, radii, pixels, held, size).features(columns)
@@ -140,7 +138,5 @@ def predict_block(
         _, seen = features.rows(piece)
         if model.projection is not None:
             seen = model.projection(seen)
-        out[..., piece.within(rows), :] = softmax_in_order(model.head.tile_invariant(seen), dim=2)[0]
+        yield piece.counted_from(rows.start), softmax_in_order(model.head.tile_invariant(seen), dim=2)[0]
         features.forget(piece.stop)
-        if advance is not None:
-            advance(piece.stop - rows.start)

@@ -20,7 +20,7 @@ from seunet.maths.prediction import Prediction
 from seunet.maths.stain import haematoxylin_density
 from seunet.progress import Progress
 from seunet.results.label_plane import Plane
-from seunet.results.planes import DENSITY, tile_blocks
+from seunet.results.planes import DENSITY, probability_planes, tile_blocks
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.tiled.following import RowsDone
 from seunet.segmentation.tiled.receptive_field import Span
@@ -115,7 +115,8 @@ class TileLoop:
         def ready(said: Prediction, rows: Span) -> None:
             written.append(writer.submit(self._write, tile, rows, said, pixels, masks))
 
-        prediction = self.network.predict_tile(given, self.raster.size, advance, ready)
+        chances = bool(probability_planes(self.planes))
+        prediction = self.network.predict_tile(given, self.raster.size, advance, ready, chances)
         record = _record(tile, prediction, masks.analysed, unread & inside, mine, self.network)
         self.seconds.network += time.monotonic() - began
         return writer.submit(self._seal, tile, {**record, "inside": int(inside.sum())}, written)

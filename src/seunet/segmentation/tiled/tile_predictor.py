@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -157,11 +157,16 @@ class HeadwiseNetwork:
         return TileInput(tile, held, raster.read(*held))
 
     def predict_tile(
-        self, given: TileInput, size: tuple[int, int], advance: Advance | None = None, ready: Ready | None = None
+        self,
+        given: TileInput,
+        size: tuple[int, int],
+        advance: Advance | None = None,
+        ready: Ready | None = None,
+        probabilities: bool = True,
     ) -> Prediction:
         """The prediction for a tile of a raster of `size` (height, width)."""
         core = given.tile.rows, given.tile.columns
-        return self.predict(given.part.pixels, given.held, core, size, advance, ready)
+        return self.predict(given.part.pixels, given.held, core, size, advance, ready, probabilities)
 
     def seen(self, core: Area, size: tuple[int, int]) -> Area:
         """The rows and columns of an image of `size` (height, width) that `core` is predicted from."""
@@ -185,60 +190,61 @@ class HeadwiseNetwork:
         size: tuple[int, int],
         advance: Advance | None = None,
         ready: Ready | None = None,
+        probabilities: bool = True,
     ) -> Prediction:
         """The prediction for `core`; `pixels` [rows, columns, 3] hold the part `held` of an image of `size`.
 
-        `advance` is told how much of it is done, from 0 to 1; `ready` which rows are.
+        `advance` is told how much of it is done, from 0 to 1; `ready` which rows are.  Without `probabilities` those
+        of the heads together are not kept.
         """
         source = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy()).permute(2, 0, 1)
-        rows, columns = core
+        height, width = core[0].length, core[1].length
         with torch.inference_mode():
-            found = torch.from_numpy(own_pages((self.heads, self._outputs, rows.length, columns.length), np.float32))
-            said, fused = self._nothing_said(rows.length, columns.length), 0
+            said, last = self._nothing_said(height, width, probabilities), len(self._parts) - 1
+            # What the last part says of some rows is fused at once: of a single head nothing is held.
+            waiting = torch.from_numpy(
+                own_pages((self.heads - self._parts[-1].heads, self._outputs, height, width), np.float32)
+            )
             done = 0
-
-            def step(last: bool, before: float, rows_done: int) -> None:
-                """Rows of a head are done: those of the last head are all that there is to wait for."""
-                nonlocal fused
-                if last and rows_done > fused:
-                    fresh, fused = Span(fused, rows_done), rows_done
-                    fuse_rows(found, said, fresh, self.fusion, self.rim, self._rim_odds)
-                    if ready is not None:
-                        ready(said, fresh)
-                if advance is not None:
-                    advance((before + rows_done / rows.length) / len(self._parts))
-
             for number, part in enumerate(self._parts):
                 seen = self._seen(number, core, size)
                 mine = source[:, seen[0].within(held[0]), seen[1].within(held[1])]
-                out = found[done : done + part.heads]
-                told = partial(step, number == len(self._parts) - 1, number)
-                inner = tuple(
-                    Span(*(place - cut.start for place in span)) for span, cut in zip(core, seen, strict=True)
-                )
-                if not self._streams:
-                    logits = self._runs[number](mine[None].float() / 255)[0]
-                    out.copy_(logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1))
-                    told(rows.length)
-                elif self.overlap_px is None:
-                    predict_block(part, self._radii[number], mine, seen, size, core, out, told)
-                else:
-                    # What was cut off counts as the world's end.
-                    all_seen = tuple(Span(0, cut.length) for cut in seen)
-                    part_size = seen[0].length, seen[1].length
-                    radii = self._radii[number]
-                    predict_block(part, radii, mine, all_seen, part_size, inner, out, told)  # type: ignore[arg-type]
+                for rows, found in self._pieces(number, mine, seen, core, size):
+                    if number < last:
+                        waiting[done : done + part.heads, :, slice(*rows)] = found
+                    else:
+                        every = torch.cat([waiting[:, :, slice(*rows)], found]) if last else found
+                        fuse_rows(every, said, rows.start, self.fusion, self.rim, self._rim_odds)
+                        if ready is not None:
+                            ready(said, rows)
+                    if advance is not None:
+                        advance((number + rows.stop / height) / len(self._parts))
                 done += part.heads
-                if rows.length * columns.length > self.large_px:
+                if height * width > self.large_px:
                     give_back_freed_memory()
             return said
 
-    def _nothing_said(self, height: int, width: int) -> Prediction:
+    def _pieces(
+        self, number: int, pixels: Tensor, seen: Area, core: Area, size: tuple[int, int]
+    ) -> Iterator[tuple[Span, Tensor]]:
+        """The probabilities of one part for `core`, row after row, from what it sees of the image."""
+        inner = core[0].counted_from(seen[0].start), core[1].counted_from(seen[1].start)
+        if not self._streams:
+            logits = self._runs[number](pixels[None].float() / 255)[0]
+            yield Span(0, core[0].length), logits[..., slice(*inner[0]), slice(*inner[1])].softmax(1).cpu()
+            return
+        if self.overlap_px is not None:
+            # What was cut off counts as the world's end.
+            size, core = (seen[0].length, seen[1].length), inner
+            seen = Span(0, size[0]), Span(0, size[1])
+        yield from predict_block(self._parts[number], self._radii[number], pixels, seen, size, core)
+
+    def _nothing_said(self, height: int, width: int, probabilities: bool) -> Prediction:
         """Room for what will be said of so many pixels."""
         labels, heads = (np.empty((height, width), dtype=np.uint8) for _ in range(2))
         rim = None if self.rim is None else np.empty((height, width), dtype=np.bool_)
-        probabilities = own_pages((self.classes, height, width), np.float32)
-        return Prediction(labels, probabilities, heads, np.empty((height, width), dtype=np.float32), rim)
+        chances = own_pages((self.classes, height, width), np.float32) if probabilities else None
+        return Prediction(labels, chances, heads, np.empty((height, width), dtype=np.float32), rim)
 
 
 def predictor_for(
