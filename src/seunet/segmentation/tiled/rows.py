@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +18,6 @@ from seunet.segmentation.tiled.receptive_field import (
     seen_by_upsampling,
 )
 
-PIECE_ROWS, MOST_PIECE_ROWS = 128, 768
-"""Rows of a map that are computed at a time: of a wide one, and at most."""
-PIECE_PX: Final = 1 << 19
-"""Of a piece: a narrow map has more rows, for fewer steps."""
-
-
-def piece_rows(width: int) -> int:
-    """Rows of a map of this width that are computed at a time, at most."""
-    return max(PIECE_ROWS, min(MOST_PIECE_ROWS, PIECE_PX // max(width, 1) // 32 * 32))
-
 
 class Rows(ABC):
     """The rows of one map within fixed columns, asked for from top to bottom.
@@ -37,8 +26,8 @@ class Rows(ABC):
     again: few rows of a large map cost less than moving all of it.
     """
 
-    in_pieces = True
-    """Whether many rows are computed in several pieces; if not, as they are asked for."""
+    most_rows: int | None = None
+    """That are computed at a time; None for as many as are asked for."""
 
     def __init__(self, height: int, columns: Span, held: bool = True) -> None:
         self.height, self.columns, self.held = height, columns, held
@@ -52,8 +41,7 @@ class Rows(ABC):
             return self.compute(span)
         stop = self._pieces[-1][0].stop if self._pieces else span.start
         while stop < span.stop:
-            most = piece_rows(self.columns.length) if self.in_pieces else span.length
-            fresh = Span(stop, min(stop + most, span.stop))
+            fresh = Span(stop, min(stop + (self.most_rows or span.length), span.stop))
             given, piece = self.compute(fresh)
             self._pieces.append((fresh, piece[..., fresh.within(given), :]))
             self.release(fresh.stop)
@@ -129,12 +117,12 @@ class ConvolvedRows(Rows):
         radius: int,
         columns: Span,
         held: bool,
-        in_pieces: bool,
+        most_rows: int | None,
     ) -> None:
         # The columns of a map that is not held are not cut to those that matter: that would be a copy.
         super().__init__(source.height, columns if held else source.columns, held)
         self.sources = (source,) if beside is None else (source, beside)
-        self._source, self._beside, self.in_pieces = source, beside, in_pieces
+        self._source, self._beside, self.most_rows = source, beside, most_rows
         self._convolution, self._norm, self._radius = convolution, norm, radius
 
     def compute(self, span: Span) -> tuple[Span, Tensor]:

@@ -33,23 +33,37 @@ from seunet.segmentation.tiled.rows import (
     Rows,
     SkippedRows,
     UpsampledRows,
-    piece_rows,
 )
 
 FEW_CHANNELS: Final = 12
 
 SMALL_PX: Final = 1 << 21
 """A block of up to so many pixels, of a few channels, has all of its coarser maps in memory at once."""
+PIECE_ROWS, MOST_PIECE_ROWS = 96, 768
+"""Rows of a map that are computed at a time: of a large block or a wide map, and at most."""
+PIECE_PX: Final = 1 << 19
+"""Of a piece of a small block: a narrow map has more rows, for fewer steps."""
+
+
+def piece_rows(width: int) -> int:
+    """Rows of a map of this width that are computed at a time in a small block, at most."""
+    return max(PIECE_ROWS, min(MOST_PIECE_ROWS, PIECE_PX // max(width, 1) // 32 * 32))
 
 
 class Block:
     """A rectangle of the prediction and everything it is computed from."""
 
     def __init__(
-        self, model: ScaleUNet, radii: FilterRadii, pixels: Tensor, held: tuple[Span, Span], size: tuple[int, int]
+        self,
+        model: ScaleUNet,
+        radii: FilterRadii,
+        pixels: Tensor,
+        held: tuple[Span, Span],
+        size: tuple[int, int],
+        small: bool,
     ) -> None:
         """`pixels` [3, rows, columns] of type uint8 hold the part `held` (rows, columns) of an image of this size."""
-        self._model, self._pixels, self._held = model, pixels, held
+        self._model, self._pixels, self._held, self._small = model, pixels, held, small
         self._radii = radii
         self._heights, self._widths = (self._radii.lengths(length) for length in size)
 
@@ -106,9 +120,11 @@ class Block:
         layers = zip(block.convolutions, block.norms, radii, reversed(spans), strict=True)
         for convolution, norm, radius, span in layers:
             last = convolution is block.convolutions[-1]
-            held = level > 0 or last
+            held, most = level > 0 or last, piece_rows(span.length) if self._small else PIECE_ROWS
             # The finest map is asked for by coarser ones, whose pieces are small enough for it too.
-            source = ConvolvedRows(source, beside, convolution, norm, radius, span, held, in_pieces=level > 0)
+            source = ConvolvedRows(
+                source, beside, convolution, norm, radius, span, held, most_rows=most if level > 0 else None
+            )
             beside = None
         return source
 
@@ -127,12 +143,13 @@ def predict_block(
     `pixels` [3, …] hold the part `held` of the image, as much as is seen.
     """
     rows, columns = core
-    features = Block(model, radii, pixels, held, size).features(columns)
     # As for a head of a dozen channels; wider networks need the memory.
     width = columns.length * max(1, model.heads * model.head.convolution.in_channels // FEW_CHANNELS)
-    step = piece_rows(width)
-    if rows.length * width <= SMALL_PX:
+    small = rows.length * width <= SMALL_PX
+    features = Block(model, radii, pixels, held, size, small).features(columns)
+    if small:
         features.prepare(rows)
+    step = piece_rows(width) if small else PIECE_ROWS
     for start in range(rows.start, rows.stop, step):
         piece = Span(start, min(start + step, rows.stop))
         _, seen = features.rows(piece)
