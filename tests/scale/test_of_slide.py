@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import seunet
 from seunet.errors import InputError
 from seunet.images import ArrayImage, Bounds, RgbArray
-from seunet.scale.estimator import ScaleEstimator, shipped_estimator
+from seunet.scale.estimator import ScaleEstimator, colour_fault, shipped_estimator
+from seunet.scale.heads import SIZES
 from seunet.scale.of_slide import ENOUGH_REGIONS, MOST_READS, estimate_slide, halton
+from seunet.scale.regions import observe, tissue_share
 from support.made_tissue import made_tissue
 from support.real_data import real_data
 
@@ -77,6 +80,29 @@ def test_places_fill_the_slide_evenly() -> None:
     places = np.array([[halton(number, 2), halton(number, 3)] for number in range(1, 37)])
     cells = {(int(x * 4), int(y * 4)) for x, y in places}
     assert len(cells) == 16
+
+
+def test_of_fat_the_region_with_most_tissue_is_seen_where_a_network_looks_as_well(trusting: ScaleEstimator) -> None:
+    fat = np.full((1024, 3072, 3), 243, dtype=np.uint8)
+    for column in range(0, 3072, 50):
+        fat[:, column : column + 4 + column // 1024] = TISSUE[:, :1]
+    looked_at: list[RgbArray] = []
+
+    def sureness(pixels: RgbArray) -> NDArray[np.float32]:
+        looked_at.append(pixels)
+        return np.ones((5, *pixels.shape[:2]), dtype=np.float32)
+
+    assert estimate_slide(ArrayImage(fat), estimator=trusting).reason == "no tissue"
+    assert estimate_slide(ArrayImage(fat), estimator=trusting, sureness=sureness).known
+    assert len(looked_at) == len(SIZES)
+    assert tissue_share(looked_at[0]) > tissue_share(fat)
+
+
+def test_pigment_that_lets_no_light_through_does_not_hide_the_stains(trusting: ScaleEstimator) -> None:
+    soiled = TISSUE.copy()
+    soiled[::3, :, :] = (25, 20, 15)
+    assert colour_fault(observe(soiled).covariance) is None
+    assert np.allclose(observe(soiled).covariance, observe(TISSUE[np.arange(1024) % 3 > 0]).covariance, rtol=0.1)
 
 
 @pytest.mark.skipif(real_data() is None, reason="the real data is not here")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seunet.errors import InputError
-from seunet.images.image import Bounds, Image
+from seunet.images.image import Bounds, Image, RgbArray
 from seunet.scale.estimator import ScaleEstimate, ScaleEstimator, shipped_estimator, too_small
 from seunet.scale.heads import Sureness
 from seunet.scale.regions import ARRAY_GRID, REGION_PX, Region, observe, spread_boxes, tissue_share
@@ -22,6 +22,8 @@ MOST_UNREADABLE: Final = 8
 
 WORTH_SEEING: Final = 0.25
 """The share of tissue from which on a region of a slide is looked at."""
+LEAST_TISSUE: Final = 0.04
+"""The same where no region has that much, as in fat, and a network looks as well."""
 
 
 def estimate_slide(
@@ -42,6 +44,7 @@ def estimate_slide(
 def _regions(image: Image, sureness: Sureness | None) -> Iterator[Region]:
     """Regions with tissue; what cannot be read is left out here, and reported by those who need every pixel."""
     found = unreadable = 0
+    sparse: tuple[float, RgbArray] | None = None
     for box in _boxes(image.bounds.height_px, image.bounds.width_px):
         x, y = image.bounds.x + box.x, image.bounds.y + box.y
         try:
@@ -51,12 +54,17 @@ def _regions(image: Image, sureness: Sureness | None) -> Iterator[Region]:
             if unreadable == MOST_UNREADABLE:
                 return
             continue
-        if tissue_share(pixels) < WORTH_SEEING:
+        share = tissue_share(pixels)
+        if share < WORTH_SEEING:
+            if share >= (LEAST_TISSUE if sparse is None else sparse[0]):
+                sparse = share, pixels
             continue
         yield observe(pixels, sureness)
         found += 1
         if found == (ENOUGH_REGIONS if sureness is None else ENOUGH_LOOKS):
             return
+    if not found and sparse is not None and sureness is not None:
+        yield observe(sparse[1], sureness)
 
 
 def _boxes(height_px: int, width_px: int) -> Iterator[Bounds]:

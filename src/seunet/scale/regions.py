@@ -26,6 +26,9 @@ MIN_SIDE_PX: Final = 128
 TISSUE_SHARE: Final = 0.5
 """Of a block, from which on it counts."""
 
+BLACK: Final = 90
+"""No colour of a pixel reaches this: pigment, ink and the edge of the glass, not a stain."""
+
 SAMPLE_STEP: Final = 4
 """Tissue and colours are looked at on every fourth pixel of every fourth row."""
 
@@ -70,10 +73,13 @@ def observe(rgb: RgbArray, sureness: Sureness | None = None) -> Region:
     sample = rgb[::SAMPLE_STEP, ::SAMPLE_STEP]
     tissue = is_tissue(sample)
     moments = block_moments(_DENSITY[rgb[..., 0]])
-    counted = block_means(tissue.astype(np.float32), (moments.shape[0], moments.shape[1])) >= TISSUE_SHARE
+    shares = block_means(tissue.astype(np.float32), (moments.shape[0], moments.shape[1]))
+    # In fat no block is half full: where a network looks as well, the fullest ones are enough.
+    sparse = sureness is not None and 0 < shares.max() < TISSUE_SHARE
+    counted = shares >= (shares.max() / 2 if sparse else TISSUE_SHARE)
     means = moments[counted].mean(axis=0) if counted.any() else np.full(moments.shape[2:], np.nan)
     heads = None if sureness is None or not counted.any() else head_profile(rgb, sureness)
-    return Region(means, float(counted.mean()), _covariance(sample[tissue]), heads)
+    return Region(means, float(counted.mean()), _covariance(sample[tissue & (sample.max(axis=2) >= BLACK)]), heads)
 
 
 def _covariance(pixels: RgbArray) -> NDArray[np.float64]:
