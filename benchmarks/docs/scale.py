@@ -15,6 +15,9 @@ SAMPLES = {
     "jpeg": "JPEG of quality 75, 5 scales",
 }
 
+SETS = {"cpm17": "CPM17", "tnbc": "TNBC", "consep": "CoNSeP", "monuseg": "MoNuSeg"}
+OTHERS = ["within 25 %", "90 % interval covers", "half of it, median", "no answer"]
+
 
 def accuracy() -> str:
     report = results("scale_estimate")
@@ -84,6 +87,32 @@ def elsewhere() -> str:
     )
 
 
+def as_segment() -> str:
+    report = results("scale_as_segment")
+    rows = [
+        (f"{SETS[name]}, {row['asked']} images, `{model}`", *_shares(row), f"{len(row['refused'])}")
+        for name in SETS
+        for model, measured in report["models"].items()
+        for row in (measured["sets"][name],)
+    ]
+    return f"{markdown_table(['images as they are', *OTHERS], rows)}\n\n{source(report)}"
+
+
+def leaving_out_sets() -> str:
+    report = results("scale_heads")
+    with_heads = {
+        **{name: (row, "with heads; strange to the network too") for name, row in report["measured"].items()},
+        **{name: (row, "with heads; left out of their fit") for name, row in report["left_out"].items()},
+    }
+    rows = [
+        (f"{SETS[name]}, {title}", *_shares(row["as they are"]), percent(row["as they are"]["refused"]))
+        for name, both in with_heads.items()
+        for row, title in ((report["texture_alone"][name], "texture alone"), both)
+    ]
+    count = max(report["images"].values())
+    return f"{markdown_table([f'images as they are, {count} per set', *OTHERS], rows)}\n\n{source(report)}"
+
+
 def cost() -> str:
     report = results("scale_estimate")["cost"]
     network = report["network_ns_per_pixel"]
@@ -110,6 +139,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _shares(row: dict[str, Any]) -> tuple[str, str, str]:
+    return percent(row["within_25_percent"]), percent(row["covered"]), f"× {row['median_half_interval']:.2f}"
+
+
 def _answer(row: dict[str, Any]) -> tuple[str, str]:
     if not row["known"]:
         return "don't know", row["reason"]
@@ -132,9 +165,11 @@ BLOCKS = {
         "by-scale": by_scale,
         "other-things": other_things,
         "elsewhere": elsewhere,
+        "as-segment": as_segment,
         "cost": cost,
         **SCALE_BLOCKS,
     },
+    "docs/decisions/0055-heads-in-the-scale-estimate.md": {"leaving-out-sets": leaving_out_sets},
     "docs/decisions/0050-scale-from-pixels.md": {
         "leaving-out": leaving_out,
         "half-scale": half_scale,

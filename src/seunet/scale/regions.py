@@ -27,7 +27,7 @@ TISSUE_SHARE: Final = 0.5
 """Of a block, from which on it counts."""
 
 BLACK: Final = 90
-"""No colour of a pixel reaches this: pigment, ink and the edge of the glass, not a stain."""
+"""No colour of a pixel reaches this: pigment or ink, not a stain; such pixels do not count where a network looks."""
 
 SAMPLE_STEP: Final = 4
 """Tissue and colours are looked at on every fourth pixel of every fourth row."""
@@ -79,7 +79,8 @@ def observe(rgb: RgbArray, sureness: Sureness | None = None) -> Region:
     counted = shares >= (shares.max() / 2 if sparse else TISSUE_SHARE)
     means = moments[counted].mean(axis=0) if counted.any() else np.full(moments.shape[2:], np.nan)
     heads = None if sureness is None or not counted.any() else head_profile(rgb, sureness)
-    return Region(means, float(counted.mean()), _covariance(sample[tissue & (sample.max(axis=2) >= BLACK)]), heads)
+    stained = tissue if sureness is None else tissue & (sample.max(axis=2) >= BLACK)
+    return Region(means, float(counted.mean()), _covariance(sample[stained]), heads)
 
 
 def _covariance(pixels: RgbArray) -> NDArray[np.float64]:
