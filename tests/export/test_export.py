@@ -68,6 +68,41 @@ def test_a_runtime_gives_our_logits_at_ten_odd_sizes(name: str, options: dict[st
 
 
 @needs_runtimes
+@pytest.mark.parametrize(("name", "options"), MODELS)
+def test_bands_of_rows_give_the_logits_of_the_whole(name: str, options: dict[str, Any]) -> None:
+    from seunet.export.onnx_bands import level_in_bands
+    from seunet.export.runtimes import filling
+
+    model = calm_model(name, **{"widths": (10, 20, 40), "classes": 3} | options)
+    head: Any = portable_network(model, multiple=16).heads[0]
+    sessions: list[int] = []
+
+    def start(graph: Any) -> Any:
+        sessions.append(len(graph.graph.node))
+        return filling(graph, 1)
+
+    for height, width in [(211, 34), (333, 19), (140, 3)]:
+        sessions.clear()
+        pixels = images(height, width)
+        found = np.empty((1, height, width, head.head.out_channels), np.float32)
+        level_in_bands(head, 0, (height, width), start, band_bytes=1)([pixels], [found])
+        assert np.abs(np.moveaxis(found, -1, 1) - logits(model, pixels)[:, 0]).max() < 1e-4
+        # Down and up, the first band, the last and those between: what is not pooled is computed at once.
+        assert len(sessions) == 1 if head.pooling == "none" else len(sessions) > 4
+
+
+@pytest.mark.parametrize(("height", "rows"), [(1, 4), (511, 128), (1024, 64), (37, 5)])
+def test_bands_follow_each_other_and_begin_at_even_rows(height: int, rows: int) -> None:
+    from seunet.export.onnx_bands import bands
+
+    parts = bands(height, rows)
+    assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
+    assert parts[-1].stop == height
+    assert all(part.start % 2 == 0 for part in parts)
+    assert all(abs(part.stop - part.start - rows) <= rows / 2 + 2 for part in parts) or len(parts) == 1
+
+
+@needs_runtimes
 @pytest.mark.parametrize("fusion", ["mean", "p_dist", "p_ens"])
 def test_the_fusion_is_in_the_graph(fusion: str, model: ScaleUNet) -> None:
     from seunet.export.onnx_graph import PROBABILITIES

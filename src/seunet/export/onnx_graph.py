@@ -13,7 +13,7 @@ from torch import nn
 from seunet.errors import InputError
 from seunet.export.onnx_fusion import fused
 from seunet.export.onnx_layers import block_of_layers, joined_block
-from seunet.export.onnx_operators import Graph
+from seunet.export.onnx_operators import OPSET, Graph, Shapes
 from seunet.export.onnx_sizes import Size, half_size, halved
 from seunet.export.portable import PortableHead, PortableNetwork
 from seunet.extras import needed
@@ -21,7 +21,6 @@ from seunet.extras import needed
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-OPSET: Final = 17
 OPSETS: Final = (13, 21)
 IMAGES, PROBABILITIES, LOGITS = "images", "probabilities", "logits"
 
@@ -39,13 +38,13 @@ def onnx_model(
         size: the height and width of all images, if they have one: the graph is faster, and for these alone.
     """
     needed("onnx")
-    from onnx import TensorProto, checker, helper
+    from onnx import checker, helper
 
     if not OPSETS[0] <= opset <= OPSETS[1]:
         raise InputError(f"opset {opset} is not among those that are written ({OPSETS[0]} to {OPSETS[1]})")
     graph = Graph()
     axis = graph.integers(1)
-    logits = [_head(graph, IMAGES, head, size) for head in network.heads]  # type: ignore[arg-type]
+    logits = [from_level(graph, IMAGES, head, 0, size) for head in network.heads]  # type: ignore[arg-type]
     if LOGITS in outputs:
         graph.add("Concat", *(graph.add("Unsqueeze", one, axis) for one in logits), axis=1, name=LOGITS)
     if PROBABILITIES in outputs:
@@ -54,31 +53,30 @@ def onnx_model(
     sizes: list[Any] = ["batch", *(("height", "width") if size is None else size)]
     channels = network.heads[0].encoder[0][0]  # type: ignore[index]
     read = next(layer for layer in channels.modules() if isinstance(layer, nn.Conv2d)).in_channels  # type: ignore[union-attr]
-    middles: dict[str, list[Any]] = {IMAGES: [read], PROBABILITIES: [classes], LOGITS: [len(logits), classes]}
-    values = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [sizes[0], *middles[name], *sizes[1:]])
-        for name in (IMAGES, *outputs)
-    ]
-    made = helper.make_graph(graph.nodes, "seunet", values[:1], values[1:], graph.constants)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], producer_name="seunet")
-    # The oldest form that holds it, so that older runtimes read it too.
-    model.ir_version = 8 if opset <= 17 else 10
+    middles: Shapes = {IMAGES: [read], PROBABILITIES: [classes], LOGITS: [len(logits), classes]}
+    shapes = {name: [sizes[0], *middles[name], *sizes[1:]] for name in (IMAGES, *outputs)}
+    model = graph.model({IMAGES: shapes.pop(IMAGES)}, shapes, opset)
     helper.set_model_props(model, facts)
     checker.check_model(model, full_check=True)
     return model
 
 
-def _head(graph: Graph, images: str, head: PortableHead, size: Size | None) -> str:
-    maps, skips = images, []
-    for number, block in enumerate(head.encoder):
-        if number:
-            skips.append((maps, size))
-            maps = halved(graph, maps, head.pooling, size)
-            size = size if head.pooling == "none" else half_size(size)
-        maps = block_of_layers(graph, maps, block)
-    for reducer, block in zip(head.reducers, head.decoder, strict=True):
-        skip, larger = skips.pop()
-        sizes = None if size is None or larger is None else (larger, size)
-        maps = joined_block(graph, (skip, maps), reducer, block, sizes, head.pooling)  # type: ignore[arg-type]
-        size = larger
-    return graph.convolution(maps, head.head)
+def from_level(graph: Graph, maps: str, head: PortableHead, level: int, size: Size | None) -> str:
+    """What a level and all below it make of `maps`: the logits, or what the level above reads of it."""
+    maps = block_of_layers(graph, maps, head.encoder[level])
+    if level + 1 < len(head.encoder):
+        small = size if size is None or head.pooling == "none" else half_size(size)
+        low = from_level(graph, halved(graph, maps, head.pooling, size), head, level + 1, small)
+        sizes = None if size is None or small is None else (size, small)
+        maps = joined_block(graph, (maps, low), joining(head, level), sizes, head.pooling)
+    return graph.convolution(maps, leaving(head, level))
+
+
+def joining(head: PortableHead, level: int) -> nn.Module:
+    """The block that reads what is skipped at a level and what comes up to it."""
+    return head.decoder[len(head.decoder) - 1 - level]
+
+
+def leaving(head: PortableHead, level: int) -> nn.Conv2d:
+    """What a level ends with: its reduction for the level above, or the logits."""
+    return head.reducers[len(head.reducers) - level] if level else head.head  # type: ignore[return-value]

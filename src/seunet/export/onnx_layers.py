@@ -20,6 +20,9 @@ from seunet.export.portable_layers import (
 FEW: Final = 8
 """Maps of fewer channels are not in a runtime's blocked layout."""
 
+FEW_TO_MIX: Final = 16
+"""Maps of so many channels are doubled, then mixed."""
+
 
 def block_of_layers(graph: Graph, maps: str, block: nn.Module) -> str:
     for layer in block.children():
@@ -94,49 +97,35 @@ def _mixed(graph: Graph, maps: list[str], mix: nn.Conv2d) -> str:
 
 
 def joined_block(
-    graph: Graph,
-    maps: tuple[str, str],
-    reducer: nn.Conv2d,
-    block: nn.Module,
-    sizes: tuple[Size, Size] | None,
-    pooling: str,
+    graph: Graph, maps: tuple[str, str], block: nn.Module, sizes: tuple[Size, Size] | None, pooling: str
 ) -> str:
     """The block that reads what is skipped and what comes up, with the sizes of both where they are known."""
     skip, low = maps
     first, second = block.children()
     if sizes is not None and isinstance(first, MixedThenFiltered):
-        both = graph.add("Relu", _filtered(graph, _mixed_apart(graph, maps, reducer, first, sizes, pooling), first))
+        both = graph.add("Relu", _filtered(graph, _mixed_apart(graph, maps, first, sizes, pooling), first))
         return graph.add("Relu", _layer(graph, both, second))
-    rising = graph.convolution(low, reducer)
-    if pooling != "none":
-        rising = doubled(graph, rising, skip, sizes)
+    rising = low if pooling == "none" else doubled(graph, low, skip, sizes)
     # Side by side, and not a sum of what is made of each: that they have one size is not seen before it runs, and
     # operators are fused with a sum of maps of one size only.
     return block_of_layers(graph, graph.add("Concat", skip, rising, axis=1), block)
 
 
 def _mixed_apart(
-    graph: Graph,
-    maps: tuple[str, str],
-    reducer: nn.Conv2d,
-    layer: MixedThenFiltered,
-    sizes: tuple[Size, Size],
-    pooling: str,
+    graph: Graph, maps: tuple[str, str], layer: MixedThenFiltered, sizes: tuple[Size, Size], pooling: str
 ) -> list[str]:
     """What is skipped and what comes up, mixed each for itself and added, for each place of the mixing.
 
-    Mixing commutes with doubling: what comes up is mixed while it is small, together with its reduction.
+    Mixing commutes with doubling: many channels are mixed while they are small.  Of few it takes less time than
+    doubling.
     """
     (skip, low), (large, small) = maps, sizes
-    of_skip, of_rising = (
-        np.split(part, layer.basis) for part in np.split(layer.mix.weight.detach().numpy()[:, :, 0, 0], 2, axis=1)
-    )
-    skipped = [graph.filtered(skip, weight[:, :, None, None]) for weight in of_skip]
-    if pooling == "none" or large == (2 * small[0], 2 * small[1]):
-        reduction, bias = reducer.weight.detach().numpy()[:, :, 0, 0], reducer.bias.detach().numpy()  # type: ignore[union-attr]
-        mixed = [graph.filtered(low, (weight @ reduction)[:, :, None, None], weight @ bias) for weight in of_rising]
-        rising = mixed if pooling == "none" else [twice(graph, one) for one in mixed]
+    halves = np.split(layer.mix.weight.detach().numpy(), 2, axis=1)
+    of_skip, of_rising = (np.split(half, layer.basis) for half in halves)
+    if pooling != "none" and layer.outputs > FEW_TO_MIX and large == (2 * small[0], 2 * small[1]):
+        rising = [twice(graph, graph.filtered(low, weight)) for weight in of_rising]
     else:
-        whole = doubled(graph, graph.convolution(low, reducer), skip, sizes)
-        rising = [graph.filtered(whole, weight[:, :, None, None]) for weight in of_rising]
+        whole = low if pooling == "none" else doubled(graph, low, skip, sizes)
+        rising = [graph.filtered(whole, weight) for weight in of_rising]
+    skipped = [graph.filtered(skip, weight) for weight in of_skip]
     return [graph.add("Add", *pair) for pair in zip(skipped, rising, strict=True)]

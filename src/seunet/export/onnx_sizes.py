@@ -15,8 +15,8 @@ def _size(graph: Graph, maps: str) -> str:
     return graph.add("Slice", graph.add("Shape", maps), graph.integers(2), graph.integers(4), graph.integers(0))
 
 
-def half_size(size: Size | None) -> Size | None:
-    return None if size is None else (max(size[0] // 2, 1), max(size[1] // 2, 1))
+def half_size(size: Size) -> Size:
+    return max(size[0] // 2, 1), max(size[1] // 2, 1)
 
 
 def halved(graph: Graph, maps: str, pooling: str, size: Size | None) -> str:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 import seunet
 from seunet.errors import InputError, StorageError, check_known
 from seunet.export.choice import Chosen
-from seunet.export.onnx_graph import OPSET, PROBABILITIES, onnx_model
+from seunet.export.onnx_graph import PROBABILITIES, onnx_model
+from seunet.export.onnx_operators import OPSET
 from seunet.export.runtimes import BLOCK, by_onnx, by_openvino
 from seunet.extras import needed
 from seunet.maths.fusion import fuse
