@@ -48,7 +48,7 @@ def onnx_block() -> int:
 def by_onnx_for_each_size(network: PortableNetwork, threads: int) -> Run:
     """ONNX Runtime with graphs for each size of images, large ones in bands: see `onnx_bands`.
 
-    The sessions of a size take hundredths of a second to make.  Every size has its own, so that a result does not depend
+    Sessions of a size take hundredths of a second to make.  Every size has its own, so that a result does not depend
     on what came before; those of two are kept, for the tiles of a row and the one at its end.
     """
     classes = network.heads[0].head.out_channels  # type: ignore[union-attr]
