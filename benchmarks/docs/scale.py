@@ -91,9 +91,8 @@ def as_segment() -> str:
     report = results("scale_as_segment")
     rows = [
         (f"{SETS[name]}, {row['asked']} images, `{model}`", *_shares(row), f"{len(row['refused'])}")
-        for name in SETS
         for model, measured in report["models"].items()
-        for row in (measured["sets"][name],)
+        for name, row in measured["sets"].items()
     ]
     return f"{markdown_table(['images as they are', *OTHERS], rows)}\n\n{source(report)}"
 

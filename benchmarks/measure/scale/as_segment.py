@@ -29,7 +29,7 @@ from seunet.images import ArrayImage
 from seunet.images import pillow_codec as raster
 from seunet.models import ScaleUNet, weights_sha256
 from seunet.scale import ScaleEstimate
-from seunet.segmentation.scale_choice import known_scale
+from seunet.segmentation import known_scale
 
 BENCHMARK = Benchmark(
     "measure.scale.as_segment",
