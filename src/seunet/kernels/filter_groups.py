@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import binding, ir
-from numba.core import config, types
+from numba.core import cgutils, config, types
 
+from seunet.kernels.jobs import VECTOR_BYTES
 from seunet.kernels.simd import Vector, broadcast, emitted, llvm_type, multiply_add, summed
 
 _INTEGER = ir.IntType(types.intp.bitwidth)  # type: ignore[attr-defined]
@@ -25,10 +26,14 @@ def _has_wide_registers() -> bool:
 
 
 WIDE: Final = _has_wide_registers()
-FILTERED_AT_ONCE: Final = 4 if WIDE else 2
 MIXED_AT_ONCE: Final = 4 if WIDE else 1
 OUTPUTS_AT_ONCE: Final = 4
 COLUMNS_AT_ONCE: Final = 4 if WIDE else 2
+
+
+def filtered_at_once(filters: int) -> int:
+    """Vectors that so many filters are given together: as many as registers hold the sums of."""
+    return (4 if filters <= 4 else 2) if WIDE else (2 if filters <= 3 else 1)
 
 
 class _Vectors:
@@ -39,22 +44,24 @@ class _Vectors:
         self.type = llvm_type(Vector(dtype))
         self.zero = ir.Constant(self.type, [0.0] * self.type.count)
 
-    def load(self, pointer: Any, count: int) -> list[Any]:
-        loads = [self._builder.load(self._place(pointer, number)) for number in range(count)]
+    def load(self, pointer: Any, count: int, between: Any = None) -> list[Any]:
+        """So many vectors, one after the other or `between` floats from each other."""
+        loads = [self._builder.load(self._place(pointer, number, between)) for number in range(count)]
         for one in loads:
             one.align = self._align
         return loads
 
-    def store(self, pointer: Any, vectors: Sequence[Any]) -> None:
+    def store(self, pointer: Any, vectors: Sequence[Any], between: Any = None) -> None:
         for number, one in enumerate(vectors):
-            self._builder.store(one, self._place(pointer, number)).align = self._align
+            self._builder.store(one, self._place(pointer, number, between)).align = self._align
 
     def splat(self, pointer: Any) -> Any:
         """What `pointer` points to, in all lanes."""
         return broadcast(self._builder, self._builder.load(pointer), self.type)
 
-    def _place(self, pointer: Any, number: int) -> Any:
-        place = self._builder.gep(pointer, [_INTEGER(number * self.type.count)])
+    def _place(self, pointer: Any, number: int, between: Any) -> Any:
+        apart = _INTEGER(self.type.count) if between is None else between
+        place = self._builder.gep(pointer, [self._builder.mul(apart, _INTEGER(number))])
         return self._builder.bitcast(place, self.type.as_pointer())
 
 
@@ -76,16 +83,23 @@ def _loop(builder: Any, rounds: Any, starts: list[Any], body: Callable[..., list
     return list(values)
 
 
-def filter_group(orders: int, vectors: int) -> Any:
-    """A function that computes the derivatives 0 … orders − 1 of `vectors` vectors, one after the other in memory.
+def filter_group(orders: int, banks: int, vectors: int, from_registers: bool = False) -> Any:
+    """A function that computes the derivatives 0 … orders − 1 of `vectors` vectors, `between` floats from each other.
 
-    Order n goes to target[to + n·apart + c]:  taps[n, 0]·f(0) + Σ_{t ≥ 1} taps[n, t]·(f(−t) ± f(t)),  f(t) =
-    source[at + t·step + c], with + for even n and − for odd n.
+    Order n of vector v goes to target[n·apart + v·target_between + c]:
+    taps[n, 0]·f(0) + Σ_{t ≥ 1} taps[n, t]·(f(−t) ± f(t)),  f(t) = source[v·between + t·step + c],
+    with + for even n and − for odd n.  With two banks the same by `slopes`, into `slope_target`, `slope_apart`
+    from each other.
+
+    `from_registers`: for neighbours in a row (a step of 1, vectors one after the other, a radius of a vector at most).
+    Nearly all of their loads would straddle two cache lines, which takes twice as long; two neighbouring vectors in
+    registers are shifted against each other instead.
     """
 
     @emitted(
-        lambda radius, source, at, step, taps, tap_stride, target, to, apart: types.void(
-            types.intp, source, types.intp, types.intp, source, types.intp, source, types.intp, types.intp
+        lambda radius, source, *_: types.void(
+            *(types.intp, source, types.intp, types.intp, source, source),
+            *(types.intp, source, types.intp, source, types.intp, types.intp),
         )
     )
     def group(
@@ -93,38 +107,86 @@ def filter_group(orders: int, vectors: int) -> Any:
         signature: Any,
         radius: Any,
         source: Any,
-        at: Any,
         step: Any,
+        between: Any,
         taps: Any,
+        slopes: Any,
         tap_stride: Any,
         target: Any,
-        to: Any,
         apart: Any,
+        slope_target: Any,
+        slope_apart: Any,
+        target_between: Any,
     ) -> None:
         code = _Vectors(builder, signature.args[1].dtype)
-        rows = [builder.gep(taps, [builder.mul(tap_stride, _INTEGER(n))]) for n in range(orders)]
-        middle, back = builder.gep(source, [at]), builder.neg(step)
-        centres = code.load(middle, vectors)
-        starts = [builder.gep(middle, [back]), builder.gep(middle, [step])]
-        for n in range(orders):
-            starts += [code.zero if n % 2 else builder.fmul(code.splat(rows[n]), centre) for centre in centres]
+        each = [(first, order) for first in (taps, slopes)[:banks] for order in range(orders)]
+        rows = [builder.gep(first, [builder.mul(tap_stride, _INTEGER(order))]) for first, order in each]
+        neighbours: _Shifted | _Loaded
+        if from_registers:
+            around = code.load(builder.gep(source, [_INTEGER(-code.type.count)]), vectors + 2)
+            centres, neighbours = around[1:-1], _Shifted(builder, code, around)
+        else:
+            centres, neighbours = code.load(source, vectors, between), _Loaded(builder, code, source, step, between)
+        states = len(neighbours.starts)
+        starts = list(neighbours.starts)
+        for row, (_, order) in zip(rows, each, strict=True):
+            starts += [code.zero if order % 2 else builder.fmul(code.splat(row), centre) for centre in centres]
 
-        def add_taps(t: Any, before: Any, after: Any, *totals: Any) -> list[Any]:
-            pairs = list(zip(code.load(before, vectors), code.load(after, vectors), strict=True))
-            both, between = [builder.fadd(*pair) for pair in pairs], [builder.fsub(*pair) for pair in pairs]
-            later = [builder.gep(before, [back]), builder.gep(after, [step])]
-            for n in range(orders):
-                tap, mine = code.splat(builder.gep(rows[n], [t])), totals[n * vectors : (n + 1) * vectors]
-                values = zip(between if n % 2 else both, mine, strict=True)
-                later += [multiply_add(builder, tap, value, total) for value, total in values]
+        def add_taps(t: Any, *values: Any) -> list[Any]:
+            state, totals = values[:states], iter(values[states:])
+            pairs = neighbours.pairs(state, vectors)
+            both, difference = [builder.fadd(*pair) for pair in pairs], [builder.fsub(*pair) for pair in pairs]
+            later = neighbours.moved(state)
+            for row, (_, order) in zip(rows, each, strict=True):
+                tap = code.splat(builder.gep(row, [t]))
+                later += [multiply_add(builder, tap, one, next(totals)) for one in (difference if order % 2 else both)]
             return later
 
-        totals = _loop(builder, radius, starts, add_taps)[2:]
-        for n in range(orders):
-            place = builder.gep(target, [builder.add(to, builder.mul(apart, _INTEGER(n)))])
-            code.store(place, totals[n * vectors : (n + 1) * vectors])
+        totals = _loop(builder, radius, starts, add_taps)[states:]
+        for number, (first, order) in enumerate(each):
+            to, orders_apart = (slope_target, slope_apart) if first is slopes else (target, apart)
+            place = builder.gep(to, [builder.mul(orders_apart, _INTEGER(order))])
+            code.store(place, totals[number * vectors : (number + 1) * vectors], target_between)
 
     return group
+
+
+class _Loaded:
+    """The pairs f(−t), f(t) as loads; the state of the loop are the two places."""
+
+    def __init__(self, builder: Any, code: _Vectors, source: Any, step: Any, between: Any) -> None:
+        self._builder, self._code, self._between = builder, code, between
+        self._steps = builder.neg(step), step
+        self.starts = self.moved((source, source))
+
+    def pairs(self, state: Sequence[Any], vectors: int) -> list[tuple[Any, Any]]:
+        before, after = (self._code.load(place, vectors, self._between) for place in state)
+        return list(zip(before, after, strict=True))
+
+    def moved(self, state: Sequence[Any]) -> list[Any]:
+        return [self._builder.gep(place, [step]) for place, step in zip(state, self._steps, strict=True)]
+
+
+class _Shifted:
+    """The pairs from vectors that lie one after the other; the state are the lanes to take of two neighbours."""
+
+    def __init__(self, builder: Any, code: _Vectors, around: Sequence[Any]) -> None:
+        self._builder, self._around, lanes = builder, around, code.type.count
+        kind = ir.VectorType(ir.IntType(VECTOR_BYTES * 8 // lanes), lanes)
+        self._one = ir.Constant(kind, [1] * lanes)
+        self.starts = [ir.Constant(kind, [lane + first for lane in range(lanes)]) for first in (lanes - 1, 1)]
+        name = f"llvm.x86.avx512.vpermi2var.{'ps' if lanes == 16 else 'pd'}.512"
+        of_two = ir.FunctionType(code.type, [code.type, kind, code.type])
+        self._lanes_of_two = cgutils.get_or_insert_function(builder.module, of_two, name)  # type: ignore[no-untyped-call]
+
+    def pairs(self, state: Sequence[Any], vectors: int) -> list[tuple[Any, Any]]:
+        def taken(first: int, lanes: Any) -> Any:
+            return self._builder.call(self._lanes_of_two, [self._around[first], lanes, self._around[first + 1]])
+
+        return [(taken(number, state[0]), taken(number + 1, state[1])) for number in range(vectors)]
+
+    def moved(self, state: Sequence[Any]) -> list[Any]:
+        return [self._builder.sub(state[0], self._one), self._builder.add(state[1], self._one)]
 
 
 def mix_group(vectors: int) -> Any:
