@@ -123,7 +123,7 @@ def forward_task(
                     ahead = first_plane - plane + count * width
                 jet = offset(jets, channel * apart)
                 if job[JOB_TAPS] == 0:
-                    read_rows(source, plane, block, top, count, jet)
+                    read_rows(source, plane, ahead, block, top, count, jet)
                 else:
                     for y in range(0, count, ROWS_AT_ONCE):
                         jet_rows(
@@ -196,8 +196,8 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
             pixel_count = count * block.stride
             if wants_matrix or wants_sigma:
                 for channel in range(channels):
-                    plane = (image_planes + channel) * height * width
-                    read_rows(image, plane, block, top, count, offset(pixels, channel * apart))
+                    plane, ahead = (image_planes + channel) * height * width, height * width
+                    read_rows(image, plane, ahead, block, top, count, offset(pixels, channel * apart))
             if wants_sigma:
                 mix(spread_matrix, jet_count, channels, pixels, apart, pixel_count, spread, apart)
             for output in range(outputs):

@@ -233,10 +233,12 @@ def write_rows(
 
 
 @jit
-def read_rows(image: Any, plane: int, block: Block, top: int, count: int, target: Any) -> None:
-    """The rows of a strip into `target`, zeros behind the last column."""
+def read_rows(image: Any, plane: int, ahead: int, block: Block, top: int, count: int, target: Any) -> None:
+    """The rows of a strip into `target`, zeros behind the last column; what comes next lies `ahead`."""
     for y in range(count):
-        copy_row(image, plane + (top + y) * block.width + block.left, target, y * block.stride, block.columns)
+        at = plane + (top + y) * block.width + block.left
+        fetch_rows(image, at + ahead, 0, 1, block.columns)
+        copy_row(image, at, target, y * block.stride, block.columns)
         fill(target, y * block.stride + block.columns, block.stride - block.columns)
 
 
