@@ -68,6 +68,7 @@ from seunet.kernels.strip_loops import (
     read_rows,
     round_up,
     row_room,
+    whole_vectors,
     write_rows,
 )
 
@@ -130,7 +131,8 @@ def forward_task(
                             source, plane, ahead, block, top + y, min(ROWS_AT_ONCE, count - y), bank, copied, down,
                             offset(jet, y * block.stride), channels * apart,
                         )  # fmt: skip
-            mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, count * block.stride, mixed, apart)
+            pixel_count = whole_vectors(block, count, lanes)
+            mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, pixel_count, mixed, apart)
             for output in range(outputs):
                 at = ((output_planes + output) * job[JOB_ROWS] + top - job[JOB_FIRST_ROW]) * width + left
                 scale_at = scale * outputs + output if job[JOB_AFFINE] != 0 else -1
@@ -193,7 +195,7 @@ def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
         fill(scratch, 0, (ROWS_AT_ONCE * (1 + orders * (2 if wants_sigma else 1)) + 2 * radius) * pitch)
         for top in range(begin, end, strip):
             count = min(strip, end - top)
-            pixel_count = count * block.stride
+            pixel_count = whole_vectors(block, count, lanes)
             if wants_matrix or wants_sigma:
                 for channel in range(channels):
                     plane, ahead = (image_planes + channel) * height * width, height * width

@@ -41,9 +41,10 @@ from seunet.kernels.simd import (
     store_past,
 )
 
-Block = namedtuple("Block", "height width left columns stride pitch margin begin end")
-"""Where a strip is: a plane of height × width pixels, the block's first column and number of columns, the floats
-between the rows of a jet, and those between rows with a `margin` on both sides; the columns that are seen."""
+Block = namedtuple("Block", "height width left columns vectors stride pitch margin begin end")
+"""Where a strip is: a plane of height × width pixels, the block's first column, number of columns and
+vectors per row, the floats between the rows of a jet, and those between rows with a `margin` on both sides; the columns
+that are seen.  Two rows share a vector where it holds both."""
 
 
 round_up = jit(jobs.round_up)
@@ -135,14 +136,14 @@ def jet_rows(
 
     Vertical order j is met by the horizontal orders 0 … N − j, one after the other in `jets`.
     """
-    between, vectors = ROWS_AT_ONCE * block.pitch, block.stride // lane_count(image)
+    between = ROWS_AT_ONCE * block.pitch
     seen = image_rows(image, plane, ahead, block, top, rows, bank.radius, copied)
     first = offset(down, block.margin + block.begin - block.left)
     filter_down(bank, bank.orders, seen, Target(first, between, first, between, block.pitch))
     k = 0
     for j in range(bank.orders):
         jet = offset(jets, k * apart)
-        source = Source(offset(down, j * between + block.margin), intp(1), block.pitch, rows, vectors, intp(0))
+        source = Source(offset(down, j * between + block.margin), intp(1), block.pitch, rows, block.vectors, intp(0))
         filter_along(bank, bank.orders - j, source, Target(jet, apart, jet, apart, block.stride))
         k += bank.orders - j
 
@@ -156,7 +157,7 @@ def jet_rows_and_slope(
 
     `down` has room for v, v̇, and for ḣ_i v_j and h_i v̇_j of one j.
     """
-    between, vectors, orders = ROWS_AT_ONCE * block.pitch, block.stride // lane_count(image), bank.orders
+    between, orders = ROWS_AT_ONCE * block.pitch, bank.orders
     slopes_down = offset(down, orders * between)
     slope_h, slope_v = offset(slopes_down, orders * between), offset(slopes_down, 2 * orders * between)
     seen = image_rows(image, plane, ahead, block, top, rows, bank.radius, copied)
@@ -166,10 +167,10 @@ def jet_rows_and_slope(
     total, k = 0.0, 0
     for j in range(orders):
         at = j * between + block.margin
-        source = Source(offset(down, at), intp(1), block.pitch, rows, vectors, intp(0))
+        source = Source(offset(down, at), intp(1), block.pitch, rows, block.vectors, intp(0))
         target = Target(offset(jets, k * apart), apart, slope_h, between, block.stride)
         filter_along_twice(bank, orders - j, source, target)
-        source = Source(offset(slopes_down, at), intp(1), block.pitch, rows, vectors, intp(0))
+        source = Source(offset(slopes_down, at), intp(1), block.pitch, rows, block.vectors, intp(0))
         filter_along(bank, orders - j, source, Target(slope_v, between, slope_v, between, block.stride))
         for i in range(orders - j):
             h, v, weights = offset(slope_h, i * between), offset(slope_v, i * between), offset(spread, (k + i) * apart)
@@ -180,7 +181,7 @@ def jet_rows_and_slope(
 
 @jit
 def product_of_sum(first: Any, second: Any, weights: Any, count: int) -> float:
-    """Σ (first + second) · weights over whole vectors, in four sums: one multiply-add need not wait for the last."""
+    """Σ (first + second) · weights, in four sums: one multiply-add need not wait for the last."""
     lanes = lane_count(first)
     a = b = c = d = vector_of(first, 0.0)
     n = 0
@@ -193,10 +194,13 @@ def product_of_sum(first: Any, second: Any, weights: Any, count: int) -> float:
         n += lanes
         d = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), d)
         n += lanes
-    while n < count:
+    while n + lanes <= count:
         a = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), a)
         n += lanes
-    return lane_sum(add(add(a, b), add(c, d)))
+    total = lane_sum(add(add(a, b), add(c, d)))
+    for one in range(n, count):
+        total += (first[one] + second[one]) * weights[one]
+    return total
 
 
 @inlined
@@ -232,6 +236,12 @@ def write_rows(
             store_first(target, to + c, rest, block.columns - c)
 
 
+@inlined
+def whole_vectors(block: Block, count: int, lanes: int) -> int:
+    """The floats of so many rows of a jet, in whole vectors."""
+    return round_up(count * block.stride, lanes)
+
+
 @jit
 def read_rows(image: Any, plane: int, ahead: int, block: Block, top: int, count: int, target: Any) -> None:
     """The rows of a strip into `target`, zeros behind the last column; what comes next lies `ahead`."""
@@ -240,6 +250,7 @@ def read_rows(image: Any, plane: int, ahead: int, block: Block, top: int, count:
         fetch_rows(image, at + ahead, 0, 1, block.columns)
         copy_row(image, at, target, y * block.stride, block.columns)
         fill(target, y * block.stride + block.columns, block.stride - block.columns)
+    fill(target, count * block.stride, whole_vectors(block, count, lane_count(image)) - count * block.stride)
 
 
 @inlined
@@ -253,6 +264,6 @@ def bank_of_scale(taps: Any, slopes: Any, scale: int, radius: int, orders: int, 
 def block_from(height: int, width: int, left: int, widest: int, radius: int, lanes: int) -> Block:
     """The block of at most `widest` columns from `left`."""
     columns, margin = min(widest, width - left), round_up(radius, lanes)
-    stride, begin = round_up(columns, lanes), max(left - margin, 0)
-    end, pitch = min(left + stride + margin, width), stride + 2 * margin
-    return Block(height, width, left, columns, stride, pitch, margin, begin, end)
+    wide, begin = round_up(columns, lanes), max(left - margin, 0)
+    end, stride = min(left + wide + margin, width), lanes // 2 if 2 * columns <= lanes else wide
+    return Block(height, width, left, columns, wide // lanes, stride, wide + 2 * margin, margin, begin, end)
