@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -228,24 +228,13 @@ class FusedJetConvolution(torch.autograd.Function):
     """`convolve` with its gradients.  Only the image is kept for the backward pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        image: Tensor,
-        coefficients: Tensor,
-        sigma: Tensor,
-        taps: Tensor,
-        radii: tuple[int, ...],
-        slopes: Callable[[], Tensor],
-    ) -> Tensor:
-        ctx.save_for_backward(image, coefficients, taps)
-        ctx.radii, ctx.slopes = radii, slopes
-        return convolve(image, Filters(taps, radii), coefficients, None, False)
+    def forward(ctx: Any, image: Tensor, coefficients: Tensor, sigma: Tensor, filters: Filters) -> Tensor:
+        ctx.save_for_backward(image, coefficients)
+        ctx.filters = filters
+        return convolve(image, filters, coefficients, None, False)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        image, coefficients, taps = ctx.saved_tensors
-        wants = tuple(ctx.needs_input_grad[:3])
-        slopes = ctx.slopes().to(taps.dtype).contiguous() if wants[2] else None
-        filters = Filters(taps, ctx.radii, slopes)
-        return *gradients(image, filters, coefficients, gradient.contiguous(), wants), None, None, None
+        image, coefficients = ctx.saved_tensors
+        return *gradients(image, ctx.filters, coefficients, gradient.contiguous(), ctx.needs_input_grad[:3]), None
