@@ -119,7 +119,7 @@ def test_slopes_equal_the_derivative_of_the_taps_by_autograd(kind: str, order: i
     radii = [1, 2, 3, 9]
     _, expected = torch.func.jvp(lambda s: half_taps(s, radii, order, kind), (sigma,), (torch.ones_like(sigma),))
     taps, slopes = taps_and_slopes(sigma, radii, order, kind)
-    torch.testing.assert_close(taps, half_taps(sigma, radii, order, kind), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(taps, half_taps(sigma, radii, order, kind), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(slopes, expected, rtol=1e-8, atol=1e-10)
 
 
