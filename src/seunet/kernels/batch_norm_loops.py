@@ -32,23 +32,18 @@ from seunet.kernels.jobs import (
     ROW_WEIGHT,
     ROW_WEIGHT_GRADIENT,
 )
-from seunet.kernels.simd import (
-    add,
+from seunet.kernels.vectors.arithmetic import add, fused_multiply_add, maximum, multiply, subtract, where_positive
+from seunet.kernels.vectors.simd import (
     all_stored,
     fetch_add,
     float_pointer,
     floats_to_line,
-    fused_multiply_add,
     lane_count,
     lane_sum,
     load,
-    maximum,
-    multiply,
     offset,
     store,
     store_past,
-    subtract,
-    where_positive,
 )
 
 """Rows of the table [ROWS, channels]: the numbers per channel that are given, then those that are found."""

@@ -10,22 +10,10 @@ from typing import Any
 
 import numba
 
-from seunet.kernels.filter_groups import (
-    COLUMNS_AT_ONCE,
-    MIXED_AT_ONCE,
-    OUTPUTS_AT_ONCE,
-    WIDE,
-    filter_group,
-    filtered_at_once,
-    gram_group,
-    mix_group,
-)
-from seunet.kernels.simd import (
-    fetch_ahead,
-    lane_count,
-    offset,
-    splat,
-)
+from seunet.kernels.vectors.code import COLUMNS_AT_ONCE, MIXED_AT_ONCE, OUTPUTS_AT_ONCE, WIDE, filtered_at_once
+from seunet.kernels.vectors.filter_groups import filter_group
+from seunet.kernels.vectors.product_groups import gram_group, mix_group
+from seunet.kernels.vectors.simd import fetch_ahead, lane_count, offset, splat
 
 jit = numba.njit(nogil=True, error_model="numpy")
 """No GIL: a team of threads runs these.  Not kept on disk one by one: the worker that calls them is."""
