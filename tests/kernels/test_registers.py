@@ -13,11 +13,11 @@ import pytest
 DIGEST = """
 import hashlib, torch
 from seunet.kernels.dispatch import jet_convolution
-from seunet.kernels.filter_groups import FILTERED_AT_ONCE
+from seunet.kernels.vectors.code import filtered_at_once
 torch.manual_seed(0)
 image, coefficients = torch.randn(1, 2, 6, 20, 90), torch.randn(6, 6, 7)
 result = jet_convolution(image, coefficients, torch.tensor([0.7, 2.0]), [2, 4])
-print(FILTERED_AT_ONCE, hashlib.sha256(result.numpy().tobytes()).hexdigest())
+print(filtered_at_once(2), hashlib.sha256(result.numpy().tobytes()).hexdigest())
 """
 
 

@@ -20,7 +20,7 @@ from seunet.maths.gaussian import (
     gaussian_derivative,
     half_taps,
     hermite,
-    tap_slopes,
+    taps_and_slopes,
 )
 
 SIGMAS = [0.3, 0.7, 1.0, 2.25, 4.5]
@@ -118,7 +118,9 @@ def test_slopes_equal_the_derivative_of_the_taps_by_autograd(kind: str, order: i
     sigma = torch.tensor([0.25, 0.6, 1.3, 4.2], dtype=torch.float64)
     radii = [1, 2, 3, 9]
     _, expected = torch.func.jvp(lambda s: half_taps(s, radii, order, kind), (sigma,), (torch.ones_like(sigma),))
-    torch.testing.assert_close(tap_slopes(sigma, radii, order, kind), expected, rtol=1e-8, atol=1e-10)
+    taps, slopes = taps_and_slopes(sigma, radii, order, kind)
+    torch.testing.assert_close(taps, half_taps(sigma, radii, order, kind), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(slopes, expected, rtol=1e-8, atol=1e-10)
 
 
 def test_taps_beyond_a_scales_radius_are_zero() -> None:

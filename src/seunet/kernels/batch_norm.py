@@ -13,7 +13,11 @@ from seunet.kernels.derivatives import once_differentiable
 
 
 def _run(
-    maps: Tensor, result: Tensor, table: Tensor, gradient: Tensor | None = None, target: Tensor | None = None
+    maps: Tensor,
+    table: Tensor,
+    result: Tensor | None = None,
+    gradient: Tensor | None = None,
+    target: Tensor | None = None,
 ) -> None:
     batch, count, height, width = maps.shape
     job = {
@@ -22,7 +26,7 @@ def _run(
         channels.CHANNELS_PIXELS: height * width,
         channels.CHANNELS_BACKWARD: gradient is not None,
         channels.CHANNELS_MAPS: maps.data_ptr(),
-        channels.CHANNELS_RESULT: result.data_ptr(),
+        channels.CHANNELS_RESULT: 0 if result is None else result.data_ptr(),
         channels.CHANNELS_GRADIENT: 0 if gradient is None else gradient.data_ptr(),
         channels.CHANNELS_TARGET: 0 if target is None else target.data_ptr(),
         channels.CHANNELS_TABLE: table.data_ptr(),
@@ -41,8 +45,8 @@ class NormRelu(torch.autograd.Function):
         table[channels.ROW_WEIGHT], table[channels.ROW_BIAS] = weight.detach(), bias.detach()
         table[channels.ROW_EPSILON] = epsilon
         result = torch.empty_like(maps)
-        _run(maps, result, table)
-        ctx.save_for_backward(maps, result, table)
+        _run(maps, table, result)
+        ctx.save_for_backward(maps, table)
         mean, variance = table[channels.ROW_MEAN].to(maps.dtype), table[channels.ROW_VARIANCE].to(maps.dtype)
         ctx.mark_non_differentiable(mean, variance)
         return result, mean, variance
@@ -50,8 +54,8 @@ class NormRelu(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        maps, result, table = ctx.saved_tensors
+        maps, table = ctx.saved_tensors
         target, found = torch.empty_like(maps), table.clone()
-        _run(maps, result, found, gradient.contiguous(), target)
+        _run(maps, found, None, gradient.contiguous(), target)
         weight, bias = found[channels.ROW_WEIGHT_GRADIENT], found[channels.ROW_BIAS_GRADIENT]
         return target, weight.to(maps.dtype), bias.to(maps.dtype), None

@@ -12,7 +12,7 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling.functions import worker_function
-from seunet.kernels.filter_loops import jit, vector_of
+from seunet.kernels.filter_loops import inlined, jit, vector_of
 from seunet.kernels.jobs import (
     CHANNELS_BACKWARD,
     CHANNELS_BATCH,
@@ -32,20 +32,18 @@ from seunet.kernels.jobs import (
     ROW_WEIGHT,
     ROW_WEIGHT_GRADIENT,
 )
-from seunet.kernels.simd import (
-    add,
+from seunet.kernels.vectors.arithmetic import add, fused_multiply_add, maximum, multiply, subtract, where_positive
+from seunet.kernels.vectors.simd import (
+    all_stored,
     fetch_add,
     float_pointer,
-    fused_multiply_add,
+    floats_to_line,
     lane_count,
     lane_sum,
     load,
-    maximum,
-    multiply,
     offset,
     store,
-    subtract,
-    where_positive,
+    store_past,
 )
 
 """Rows of the table [ROWS, channels]: the numbers per channel that are given, then those that are found."""
@@ -80,6 +78,15 @@ def channel_statistics(maps: Any, first: int, apart: int, batch: int, pixels: in
     return mean, squares / count
 
 
+@inlined
+def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
+    """Write a vector; `past` the caches where it is a whole line."""
+    if past:
+        store_past(pointer, at, value)
+    else:
+        store(pointer, at, value)
+
+
 @jit
 def normalise_channel(
     maps: Any, first: int, apart: int, batch: int, pixels: int, scale: float, shift: float, result: Any
@@ -90,56 +97,69 @@ def normalise_channel(
     a, b, zero = vector_of(maps, scale), vector_of(maps, shift), vector_of(maps, 0.0)
     for image in range(batch):
         at = first + image * apart
+        past = floats_to_line(result, at) == 0
         for n in range(0, whole, lanes):
-            store(result, at + n, maximum(fused_multiply_add(a, load(maps, at + n), b), zero))
+            store_line(result, at + n, maximum(fused_multiply_add(a, load(maps, at + n), b), zero), past)
         for n in range(whole, pixels):
             result[at + n] = max(scale * maps[at + n] + shift, 0.0)
 
 
+@inlined
+def open_gradient(maps: Any, gradient: Any, at: int, scale: Any, shift: Any) -> Any:
+    """The gradient behind the ReLU, which is open where the norm's result, computed again, is positive."""
+    value = fused_multiply_add(scale, load(maps, at), shift)
+    return where_positive(value, load(gradient, at), subtract(shift, shift))
+
+
 @jit
 def gradient_sums(
-    maps: Any, gradient: Any, result: Any, first: int, apart: int, batch: int, pixels: int, mean: float
+    maps: Any, gradient: Any, first: int, apart: int, batch: int, pixels: int, mean: float, scale: float, shift: float
 ) -> tuple[float, float]:
-    """Σ g and Σ g·(x − mean) of the gradient g behind the ReLU, which is open where its result is positive."""
+    """Σ g and Σ g·(x − mean) of the gradient g behind the ReLU."""
     lanes = lane_count(maps)
-    whole = pixels // lanes * lanes
+    pairs, whole = pixels // (2 * lanes) * (2 * lanes), pixels // lanes * lanes
     total = weighted = 0.0
-    middle, zero = vector_of(maps, mean), vector_of(maps, 0.0)
+    middle, a, b = vector_of(maps, mean), vector_of(maps, scale), vector_of(maps, shift)
     for image in range(batch):
         at = first + image * apart
-        sums, products = zero, zero
-        for n in range(0, whole, lanes):
-            g = where_positive(load(result, at + n), load(gradient, at + n), zero)
-            sums = add(sums, g)
-            products = fused_multiply_add(g, subtract(load(maps, at + n), middle), products)
-        total += lane_sum(sums)
-        weighted += lane_sum(products)
-        for n in range(whole, pixels):
-            if result[at + n] > 0:
-                total += gradient[at + n]
-                weighted += gradient[at + n] * (maps[at + n] - mean)
+        sums = more_sums = products = more_products = vector_of(maps, 0.0)
+        for n in range(at, at + pairs, 2 * lanes):
+            g, h = open_gradient(maps, gradient, n, a, b), open_gradient(maps, gradient, n + lanes, a, b)
+            sums, more_sums = add(sums, g), add(more_sums, h)
+            products = fused_multiply_add(g, subtract(load(maps, n), middle), products)
+            more_products = fused_multiply_add(h, subtract(load(maps, n + lanes), middle), more_products)
+        for n in range(at + pairs, at + whole, lanes):
+            g = open_gradient(maps, gradient, n, a, b)
+            sums, products = add(sums, g), fused_multiply_add(g, subtract(load(maps, n), middle), products)
+        total += lane_sum(add(sums, more_sums))
+        weighted += lane_sum(add(products, more_products))
+        for n in range(at + whole, at + pixels):
+            if scale * maps[n] + shift > 0:
+                total += gradient[n]
+                weighted += gradient[n] * (maps[n] - mean)
     return total, weighted
 
 
 @jit
 def channel_gradient(
-    maps: Any, gradient: Any, result: Any, target: Any, first: int, apart: int, batch: int, pixels: int, mean: float,
-    scale: float, constant: float, slope: float,
+    maps: Any, gradient: Any, target: Any, first: int, apart: int, batch: int, pixels: int, mean: float,
+    scale: float, shift: float, constant: float, slope: float,
 ) -> None:  # fmt: skip
     """target = scale · (g − constant − slope · (x − mean))"""
     lanes = lane_count(maps)
     whole = pixels // lanes * lanes
-    a, middle, zero = vector_of(maps, scale), vector_of(maps, mean), vector_of(maps, 0.0)
+    a, b, middle = vector_of(maps, scale), vector_of(maps, shift), vector_of(maps, mean)
     minus_constant, minus_slope = vector_of(maps, -constant), vector_of(maps, -slope)
     for image in range(batch):
         at = first + image * apart
-        for n in range(0, whole, lanes):
-            g = add(where_positive(load(result, at + n), load(gradient, at + n), zero), minus_constant)
-            inner = fused_multiply_add(minus_slope, subtract(load(maps, at + n), middle), g)
-            store(target, at + n, multiply(a, inner))
-        for n in range(whole, pixels):
-            passed = gradient[at + n] if result[at + n] > 0 else 0.0
-            target[at + n] = scale * (passed - constant - slope * (maps[at + n] - mean))
+        past = floats_to_line(target, at) == 0
+        for n in range(at, at + whole, lanes):
+            g = add(open_gradient(maps, gradient, n, a, b), minus_constant)
+            inner = fused_multiply_add(minus_slope, subtract(load(maps, n), middle), g)
+            store_line(target, n, multiply(a, inner), past)
+        for n in range(at + whole, at + pixels):
+            passed = gradient[n] if scale * maps[n] + shift > 0 else 0.0
+            target[n] = scale * (passed - constant - slope * (maps[n] - mean))
 
 
 def make_worker(dtype: types.Float) -> Any:
@@ -163,16 +183,17 @@ def make_worker(dtype: types.Float) -> Any:
             mean, variance = numbers[ROW_MEAN * channels], numbers[ROW_VARIANCE * channels]
             inverse = 1 / math.sqrt(variance + numbers[ROW_EPSILON * channels])
             scale = numbers[ROW_WEIGHT * channels] * inverse
+            shift = numbers[ROW_BIAS * channels] - mean * scale
             if job[CHANNELS_BACKWARD] == 0:
-                shift = numbers[ROW_BIAS * channels] - mean * scale
                 normalise_channel(maps, first, apart, batch, pixels, scale, shift, result)
             else:
-                total, weighted = gradient_sums(maps, gradient, result, first, apart, batch, pixels, mean)
+                total, weighted = gradient_sums(maps, gradient, first, apart, batch, pixels, mean, scale, shift)
                 numbers[ROW_WEIGHT_GRADIENT * channels] = weighted * inverse
                 numbers[ROW_BIAS_GRADIENT * channels] = total
                 channel_gradient(
-                    maps, gradient, result, target, first, apart, batch, pixels, mean, scale, total / count,
+                    maps, gradient, target, first, apart, batch, pixels, mean, scale, shift, total / count,
                     weighted * inverse * inverse / count,
                 )  # fmt: skip
+        all_stored()
 
     return channel_worker

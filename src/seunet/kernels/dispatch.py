@@ -16,7 +16,7 @@ from torch.nn.functional import max_pool2d
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference
 from seunet.kernels.derivatives import check_transforms
-from seunet.maths.gaussian import half_taps, tap_slopes
+from seunet.maths.gaussian import half_taps, taps_and_slopes
 from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
 from seunet.recording import is_recording
 
@@ -214,14 +214,10 @@ def _fused(
         return fused.convolve(image.to(dtype), filters, weights, folded, relu, rows, more).to(image.dtype)
 
     source = _joined(image, beside).to(dtype).contiguous()
-    taps = half_taps(sigma.detach(), radii, order, discretisation).to(dtype).contiguous()
-
-    def slopes() -> Tensor:
-        return tap_slopes(sigma, radii, order, discretisation)
-
-    result: Tensor = fused.FusedJetConvolution.apply(  # type: ignore[no-untyped-call]
-        source, weights, sigma, taps, radii, slopes
-    )
+    # The slopes are needed in the backward pass alone, but come with the taps.
+    taps, slopes = taps_and_slopes(sigma, radii, order, discretisation)
+    filters = fused.Filters(taps.to(dtype).contiguous(), radii, slopes.to(dtype).contiguous())
+    result: Tensor = fused.FusedJetConvolution.apply(source, weights, sigma, filters)  # type: ignore[no-untyped-call]
     return affine_relu(result if rows is None else result[..., rows, :], affine, relu).to(image.dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,14 +46,17 @@ class Filters:
         return (self.order + 1) * (self.order + 2) // 2
 
 
-def _rows_room(wide: int, reach: int, lanes: int) -> int:
-    """Floats for the rows that are filtered horizontally, with margins."""
-    return tasks.ROWS_AT_ONCE * (wide + 2 * round_up(reach, lanes))
+def _rows_room(wide: int, filters: Filters, lanes: int, buffers: int) -> int:
+    """Floats for rows with margins: those that had to be copied, and `buffers` of those that are filtered."""
+    reach = max(filters.radii)
+    rows = tasks.ROWS_AT_ONCE * (1 + buffers) + 2 * reach
+    return rows * (wide + 2 * round_up(reach, lanes)) + 2 * lanes
 
 
 def _strip_rows(height: int, row_floats: int, dtype: torch.dtype) -> int:
-    """As many rows as the cache holds, at least 8; the whole image where it fits."""
-    return min(height, max(8, _CACHE_BYTES // (row_floats * dtype.itemsize)))
+    """As many rows as the cache holds, in whole runs of those filtered together; the whole image where it fits."""
+    runs = _CACHE_BYTES // (row_floats * dtype.itemsize) // tasks.ROWS_AT_ONCE
+    return min(height, max(1, runs) * tasks.ROWS_AT_ONCE)
 
 
 def _bands(batch: int, scales: int, height: int) -> int:
@@ -114,19 +117,14 @@ def convolve(
     first, last, _ = (rows or slice(None)).indices(height)
     scales, outputs, dtype, height = len(filters.radii), coefficients.shape[2], image.dtype, max(0, last - first)
     result = image.new_empty(batch, scales, outputs, height, width)
-    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    orders, lanes = filters.order + 1, VECTOR_BYTES // dtype.itemsize
     wide = min(_BLOCK, round_up(width, lanes))
     padded = round_up(outputs, 4)
-    matrix = _packed_matrix(coefficients.reshape(filters.basis * channels, outputs))
+    matrix = _packed_matrix(_as_filtered(coefficients, filters).reshape(filters.basis * channels, outputs))
     bands = _bands(batch, scales, height)
-    tallest = -(-height // bands)
-    strip = _strip_rows(tallest, wide * (filters.basis * channels + padded + orders * channels), dtype)
-    strip_rows = strip + 2 * reach
-    floats = (
-        _rows_room(wide, reach, lanes)
-        + orders * strip_rows * wide * (1 if strip >= tallest else channels)
-        + (filters.basis * channels + padded) * (strip * wide + 2 * lanes)
-    )
+    rows_of_strip = filters.basis * channels + padded
+    strip = _strip_rows(-(-height // bands), wide * rows_of_strip, dtype)
+    floats = _rows_room(wide, filters, lanes, orders) + rows_of_strip * (strip * wide + lanes)
     job = _common_job(image, filters, outputs, strip, bands) | {
         tasks.JOB_TASKS: batch * scales * bands if height * width else 0,
         tasks.JOB_IN: channels,
@@ -163,6 +161,14 @@ def _packed_matrix(matrix: Tensor) -> Tensor:
     return padded.view(len(padded), -1, 4).transpose(0, 1).contiguous()
 
 
+def _as_filtered(jet: Tensor, filters: Filters) -> Tensor:
+    """A jet [basis, …] in the order of the loops, by vertical derivatives; its own inverse."""
+    if filters.order == 0:
+        return jet
+    named = jet_orders(filters.order)
+    return jet[[named.index((j, i)) for i, j in named]]
+
+
 def _signs(filters: Filters, like: Tensor) -> Tensor:
     """(−1)^(i+j) over the jet: the adjoint of an odd derivative is its negative."""
     signs = [(-1.0) ** (i + j) for i, j in jet_orders(filters.order)]
@@ -184,7 +190,7 @@ def gradients(
     wants_image, wants_coefficients, wants_sigma = wants
     batch, input_scales, channels, height, width = image.shape
     scales, outputs, dtype, basis = len(filters.radii), coefficients.shape[2], image.dtype, filters.basis
-    orders, lanes, reach = filters.order + 1, VECTOR_BYTES // dtype.itemsize, max(filters.radii)
+    orders, lanes = filters.order + 1, VECTOR_BYTES // dtype.itemsize
     wide = min(_BLOCK, round_up(width, lanes))
     jet_rows, image_rows = round_up(basis * outputs, 4), round_up(channels, 4)
     # Parts are summed in a fixed order afterwards: the result does not depend on the number of threads.
@@ -192,17 +198,13 @@ def gradients(
     bands = _bands(batch, scales, height)
     matrix_part = image.new_zeros(batch * scales * bands, jet_rows, image_rows) if wants_coefficients else None
     sigma_part = image.new_zeros(scales, batch * bands) if wants_sigma else None
-    signed = coefficients * _signs(filters, coefficients)
+    signed = _as_filtered(coefficients * _signs(filters, coefficients), filters)
     matrix = _packed_matrix(signed.transpose(1, 2).reshape(basis * outputs, channels))
     spread = _packed_matrix(signed.transpose(0, 1).reshape(channels, basis * outputs))
-    kept = orders * outputs * (2 if wants_sigma else 1)
-    strip = _strip_rows(-(-height // bands), wide * (jet_rows + 2 * image_rows + kept), dtype)
-    rows = strip + 2 * reach
-    floats = (
-        max(_rows_room(wide, reach, lanes), 2 * orders * wide)
-        + kept * rows * wide
-        + (jet_rows + 2 * image_rows) * (strip * wide + 2 * lanes)
-    )
+    rows_of_strip = (2 if wants_sigma else 1) * jet_rows + 2 * image_rows
+    strip = _strip_rows(-(-height // bands), wide * rows_of_strip, dtype)
+    floats = _rows_room(wide, filters, lanes, 4 * orders if wants_sigma else orders)
+    floats += rows_of_strip * (strip * wide + lanes)
     job = _common_job(image, filters, outputs, strip, bands) | {
         tasks.JOB_SLOPES: 0 if filters.slopes is None else filters.slopes.data_ptr(),
         tasks.JOB_RESULT: 0 if image_part is None else image_part.data_ptr(),
@@ -218,7 +220,7 @@ def gradients(
     summed = None
     if matrix_part is not None:
         summed = matrix_part.sum(0)[: basis * outputs, :channels].reshape(basis, outputs, channels)
-        summed = summed.transpose(1, 2) * _signs(filters, coefficients)
+        summed = _as_filtered(summed.transpose(1, 2), filters) * _signs(filters, coefficients)
     return Gradients(image_part, summed, None if sigma_part is None else sigma_part.sum(1).flip(0))
 
 
@@ -226,24 +228,13 @@ class FusedJetConvolution(torch.autograd.Function):
     """`convolve` with its gradients.  Only the image is kept for the backward pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        image: Tensor,
-        coefficients: Tensor,
-        sigma: Tensor,
-        taps: Tensor,
-        radii: tuple[int, ...],
-        slopes: Callable[[], Tensor],
-    ) -> Tensor:
-        ctx.save_for_backward(image, coefficients, taps)
-        ctx.radii, ctx.slopes = radii, slopes
-        return convolve(image, Filters(taps, radii), coefficients, None, False)
+    def forward(ctx: Any, image: Tensor, coefficients: Tensor, sigma: Tensor, filters: Filters) -> Tensor:
+        ctx.save_for_backward(image, coefficients)
+        ctx.filters = filters
+        return convolve(image, filters, coefficients, None, False)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        image, coefficients, taps = ctx.saved_tensors
-        wants = tuple(ctx.needs_input_grad[:3])
-        slopes = ctx.slopes().to(taps.dtype).contiguous() if wants[2] else None
-        filters = Filters(taps, ctx.radii, slopes)
-        return *gradients(image, filters, coefficients, gradient.contiguous(), wants), None, None, None
+        image, coefficients = ctx.saved_tensors
+        return *gradients(image, ctx.filters, coefficients, gradient.contiguous(), ctx.needs_input_grad[:3]), None

@@ -15,11 +15,10 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling.functions import worker_function
-from seunet.kernels.filter_loops import gram, inlined, mix
+from seunet.kernels.filter_loops import inlined, mix
+from seunet.kernels.jet_gradient_loops import backward_task
 from seunet.kernels.jobs import (
     JOB_AFFINE,
-    JOB_BANDS,
-    JOB_BATCH,
     JOB_BESIDE,
     JOB_BESIDE_CHANNEL_STEP,
     JOB_BESIDE_FROM,
@@ -33,7 +32,6 @@ from seunet.kernels.jobs import (
     JOB_IMAGE,
     JOB_IMAGE_STEP,
     JOB_IN,
-    JOB_INPUT_SCALES,
     JOB_LENGTH,
     JOB_MATRIX,
     JOB_MATRIX_GRADIENT,
@@ -58,28 +56,9 @@ from seunet.kernels.jobs import (
     JOB_WIDTH,
     ROWS_AT_ONCE,
 )
-from seunet.kernels.simd import all_stored, fetch_add, float_pointer, lane_count, offset
-from seunet.kernels.strip_loops import (
-    Block,
-    bank_of_scale,
-    fill,
-    filter_rows_vertically,
-    next_rows,
-    read_rows,
-    round_up,
-    row_room,
-    sigma_slope,
-    write_rows,
-)
-
-
-@inlined
-def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
-    """The rows begin … end, image and scale of a task.  The widest filters go first: the team ends together."""
-    bands, batch, first, rows = job[JOB_BANDS], job[JOB_BATCH], job[JOB_FIRST_ROW], job[JOB_ROWS]
-    band = task % bands
-    scale = job[JOB_SCALES] - 1 - task // (bands * batch)
-    return first + band * rows // bands, first + (band + 1) * rows // bands, task // bands % batch, scale
+from seunet.kernels.row_loops import block_from, fill, read_rows, round_up, row_room, whole_vectors, write_rows
+from seunet.kernels.strip_loops import bank_of_scale, jet_rows, task_place
+from seunet.kernels.vectors.simd import all_stored, fetch_add, float_pointer, lane_count, offset
 
 
 @inlined
@@ -95,28 +74,24 @@ def forward_task(
     basis = orders * (orders + 1) // 2
     begin, end, image_index, scale = task_place(job, task)
     radius = job[JOB_LENGTH + scale]
-    bank = bank_of_scale(taps, scale, radius, orders, job[JOB_TAP_STRIDE])
+    bank = bank_of_scale(taps, taps, scale, radius, orders, job[JOB_TAP_STRIDE])
 
     lanes = lane_count(image)
     wide = min(round_up(width, lanes), job[JOB_BLOCK])
-    rows = strip + 2 * radius
-    # A band of one strip needs no halo from the strip before: all channels take turns in one buffer.
-    single = strip >= end - begin
+    pitch = row_room(wide, radius, lanes)
     # An odd number of cache lines between the rows of a matrix keeps them out of each other's cache sets.
     apart = strip * wide + lanes
-    row = scratch
-    buffer = offset(row, ROWS_AT_ONCE * row_room(wide, radius, lanes))
-    jets = offset(buffer, orders * rows * wide * (1 if single else channels))
+    copied = scratch
+    down = offset(copied, (ROWS_AT_ONCE + 2 * radius) * pitch)
+    jets = offset(down, orders * ROWS_AT_ONCE * pitch)
     mixed = offset(jets, basis * channels * apart)
     first_plane = image_index * job[JOB_IMAGE_STEP] + scale * job[JOB_SCALE_STEP]
     first_beside = image_index * job[JOB_BESIDE_IMAGE_STEP] + scale * job[JOB_BESIDE_SCALE_STEP]
     output_planes = (image_index * scales + scale) * outputs
 
     for left in range(0, width, job[JOB_BLOCK]):
-        columns = min(job[JOB_BLOCK], width - left)
-        block = Block(height, width, left, columns, round_up(columns, lanes), rows)
-        between = 0 if single else orders * rows * block.stride
-        fill(row, 0, ROWS_AT_ONCE * row_room(block.stride, radius, lanes))
+        block = block_from(height, width, left, job[JOB_BLOCK], radius, lanes)
+        fill(scratch, 0, (ROWS_AT_ONCE * (1 + orders) + 2 * radius) * pitch)
         for top in range(begin, end, strip):
             count = min(strip, end - top)
             for channel in range(channels):
@@ -126,13 +101,17 @@ def forward_task(
                     plane = first_beside + (channel - job[JOB_BESIDE_FROM]) * ahead
                 elif channel == channels - 1:
                     ahead = first_plane - plane + count * width
-                here, jet = offset(buffer, channel * between), offset(jets, channel * apart)
+                jet = offset(jets, channel * apart)
                 if job[JOB_TAPS] == 0:
-                    read_rows(source, plane, block, top, count, jet)
+                    read_rows(source, plane, ahead, block, top, count, jet)
                 else:
-                    next_rows(source, plane, ahead, block, top, count, top == begin, bank, row, here)
-                    filter_rows_vertically(here, block, count, bank, jet, channels * apart)
-            mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, count * block.stride, mixed, apart)
+                    for y in range(0, count, ROWS_AT_ONCE):
+                        jet_rows(
+                            source, plane, ahead, block, top + y, min(ROWS_AT_ONCE, count - y), bank, copied, down,
+                            offset(jet, y * block.stride), channels * apart,
+                        )  # fmt: skip
+            pixel_count = whole_vectors(block, count, lanes)
+            mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, pixel_count, mixed, apart)
             for output in range(outputs):
                 at = ((output_planes + output) * job[JOB_ROWS] + top - job[JOB_FIRST_ROW]) * width + left
                 scale_at = scale * outputs + output if job[JOB_AFFINE] != 0 else -1
@@ -141,97 +120,6 @@ def forward_task(
                     offset(mixed, output * apart), block, count, result, at, affine, scale_at, shift_at,
                     job[JOB_RELU] != 0,
                 )  # fmt: skip
-
-
-@inlined
-def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
-    job: Any,
-    task: int,
-    scratch: Any,
-    image: Any,
-    result: Any,
-    taps: Any,
-    slopes: Any,
-    matrix: Any,
-    spread_matrix: Any,
-    gradient: Any,
-    matrix_gradient: Any,
-    sigma_gradient: Any,
-) -> None:
-    """One band of rows of one group of one image: from ∂L/∂y the gradients in the image, the coefficients and σ.
-
-    With z = jet(∂L/∂y) and the signs of the adjoint in `matrix`:  ∂L/∂x = mix(z),  ∂L/∂α = ⟨z, x⟩ and, with
-    w = spread(x) = αx,  ∂L/∂σ = ⟨∂z/∂σ, w⟩.  Only x is needed from the forward pass.
-    """
-    channels, outputs, height, width = job[JOB_IN], job[JOB_OUT], job[JOB_HEIGHT], job[JOB_WIDTH]
-    orders, strip, scales = job[JOB_ORDERS], job[JOB_STRIP], job[JOB_SCALES]
-    basis = orders * (orders + 1) // 2
-    begin, end, image_index, scale = task_place(job, task)
-    radius = job[JOB_LENGTH + scale]
-    bank = bank_of_scale(taps, scale, radius, orders, job[JOB_TAP_STRIDE])
-    slope_bank = bank_of_scale(slopes, scale, radius, orders, job[JOB_TAP_STRIDE])
-    wants_image, wants_matrix = job[JOB_RESULT] != 0, job[JOB_MATRIX_GRADIENT] != 0
-    wants_sigma = job[JOB_SIGMA_GRADIENT] != 0
-
-    lanes = lane_count(image)
-    wide = min(round_up(width, lanes), job[JOB_BLOCK])
-    rows = strip + 2 * radius
-    apart = strip * wide + lanes
-    jet_rows, image_rows = round_up(basis * outputs, 4), round_up(channels, 4)
-    # σ comes last and needs the filtered rows of every output again: then no buffer is shared.
-    single = strip >= end - begin and not wants_sigma
-    kept = orders * rows * wide * (1 if single else outputs)
-    row = scratch
-    buffer = offset(row, max(ROWS_AT_ONCE * row_room(wide, radius, lanes), 2 * orders * wide))
-    slope_buffer = offset(buffer, kept)
-    jets = offset(slope_buffer, kept if wants_sigma else 0)
-    pixels = offset(jets, jet_rows * apart)
-    mixed = offset(pixels, image_rows * apart)
-    input_scale = scale if job[JOB_INPUT_SCALES] > 1 else 0
-    image_planes = (image_index * job[JOB_INPUT_SCALES] + input_scale) * channels
-    result_planes = (image_index * scales + scale) * channels
-    gradient_planes = (image_index * scales + scale) * outputs
-    totals = offset(matrix_gradient, task * jet_rows * image_rows if wants_matrix else 0)
-    sigma_total = 0.0
-
-    for left in range(0, width, job[JOB_BLOCK]):
-        columns = min(job[JOB_BLOCK], width - left)
-        block = Block(height, width, left, columns, round_up(columns, lanes), rows)
-        between = 0 if single else orders * rows * block.stride
-        for top in range(begin, end, strip):
-            count = min(strip, end - top)
-            pixel_count = count * block.stride
-            fill(row, 0, ROWS_AT_ONCE * row_room(block.stride, radius, lanes))
-            for output in range(outputs):
-                plane, here = (gradient_planes + output) * height * width, offset(buffer, output * between)
-                ahead = height * width if output < outputs - 1 else count * width - output * height * width
-                next_rows(gradient, plane, ahead, block, top, count, top == begin, bank, row, here)
-                filter_rows_vertically(here, block, count, bank, offset(jets, output * apart), outputs * apart)
-                if wants_sigma:
-                    here = offset(slope_buffer, output * between)
-                    next_rows(gradient, plane, 0, block, top, count, top == begin, slope_bank, row, here)
-            if wants_image:
-                mix(matrix, image_rows, basis * outputs, jets, apart, pixel_count, mixed, apart)
-                for channel in range(channels):
-                    at = ((result_planes + channel) * height + top) * width + left
-                    write_rows(offset(mixed, channel * apart), block, count, result, at, taps, -1, -1, False)
-            if wants_matrix or wants_sigma:
-                for channel in range(channels):
-                    plane = (image_planes + channel) * height * width
-                    read_rows(image, plane, block, top, count, offset(pixels, channel * apart))
-            if wants_matrix:
-                gram(jets, jet_rows, apart, pixels, image_rows, apart, pixel_count, totals)
-            if wants_sigma:
-                # The jets are no longer needed: what α spreads the image to takes their place.
-                mix(spread_matrix, jet_rows, channels, pixels, apart, pixel_count, jets, apart)
-                for output in range(outputs):
-                    here, slope_here = offset(buffer, output * between), offset(slope_buffer, output * between)
-                    spread = offset(jets, output * apart)
-                    sigma_total += sigma_slope(
-                        here, slope_here, block, count, bank, slope_bank, spread, outputs * apart, row
-                    )
-    if wants_sigma:
-        sigma_gradient[task] = sigma_total
 
 
 def make_worker(dtype: types.Float, backward: bool) -> Any:

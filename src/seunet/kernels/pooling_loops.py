@@ -30,25 +30,20 @@ from seunet.kernels.jobs import (
     PLANES_SMALL_WIDTH,
     POOL,
 )
-from seunet.kernels.simd import (
+from seunet.kernels.row_loops import copy_row, fill, round_up
+from seunet.kernels.vectors.arithmetic import (
     add,
     even_lanes,
-    fetch_add,
-    float_pointer,
     fused_multiply_add,
     interleaved_high,
     interleaved_low,
-    lane_count,
-    load,
     maximum,
     multiply,
     odd_lanes,
-    offset,
-    store,
     subtract,
     where_equal,
 )
-from seunet.kernels.strip_loops import copy_row, fill, round_up
+from seunet.kernels.vectors.simd import fetch_add, float_pointer, lane_count, load, offset, store
 
 
 @inlined

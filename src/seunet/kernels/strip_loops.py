@@ -1,246 +1,143 @@
-"""Strips of rows in the cache of one thread: filtered horizontally, then vertically, copied in and out.
+"""Strips of rows in the cache of one thread: filtered vertically, then horizontally.
 
-A block of columns is walked from top to bottom in strips.  The horizontally filtered rows of a channel lie in a
-sliding buffer [orders, rows, stride]; the jet of a strip has basis · channels rows of pixels, one every `apart` floats.
+A block of columns is walked from top to bottom in strips.  A few rows of a channel at a time are filtered vertically
+into rows with margins, and these horizontally; the jet of a strip has basis · channels rows of pixels, one every
+`apart` floats.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 from numba import intp
 
 from seunet.kernels import jobs
-from seunet.kernels.filter_loops import filter_orders, inlined, jit, vector_of
-from seunet.kernels.simd import (
-    add,
-    fetch_ahead,
-    floats_to_line,
-    fused_multiply_add,
-    lane_count,
-    lane_sum,
-    load,
-    maximum,
-    offset,
-    splat,
-    store,
-    store_first,
-    store_past,
+from seunet.kernels.filter_loops import (
+    Bank,
+    Source,
+    Target,
+    filter_along,
+    filter_along_twice,
+    filter_down,
+    filter_down_twice,
+    inlined,
+    jit,
+    vector_of,
 )
-
-Bank = namedtuple("Bank", "radius orders taps tap_stride")
-"""The 1-D filters of one scale: order n at taps[n · tap_stride …]."""
-
-Block = namedtuple("Block", "height width left columns stride rows")
-"""Where a strip is: a plane of height × width pixels, the block's first column and number of columns, the floats
-between the rows of a buffer, and how many rows a sliding buffer has."""
-
-
-round_up = jit(jobs.round_up)
+from seunet.kernels.jobs import JOB_BANDS, JOB_BATCH, JOB_FIRST_ROW, JOB_ROWS, JOB_SCALES
+from seunet.kernels.row_loops import Block, copy_rows, fetch_rows, round_up
+from seunet.kernels.vectors.arithmetic import add, fused_multiply_add
+from seunet.kernels.vectors.simd import lane_count, lane_sum, load, offset
 
 ROWS_AT_ONCE = jobs.ROWS_AT_ONCE
 
 
 @inlined
-def row_room(wide: int, radius: int, lanes: int) -> int:
-    """Floats of a row with `radius` more on both sides, all in whole vectors."""
-    return wide + 2 * round_up(radius, lanes)
+def image_rows(
+    image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, radius: int, copied: Any
+) -> Source:
+    """Rows of an image from `top`, to be filtered down; what comes next lies `ahead` floats further on.
 
-
-@inlined
-def copy_rest(source: Any, at: int, target: Any, to: int, whole: int, count: int) -> None:
-    """What is left of a row behind its whole vectors: the last vector again, where there is one."""
-    lanes = lane_count(source)
-    if whole == 0:
-        for c in range(count):
-            target[to + c] = source[at + c]
-    elif whole < count:
-        store(target, to + count - lanes, load(source, at + count - lanes))
-
-
-@jit
-def copy_row(source: Any, at: int, target: Any, to: int, count: int) -> None:
-    """target[to:to + count] = source[at:at + count]"""
-    lanes = lane_count(source)
-    whole = count // lanes * lanes
-    for c in range(0, whole, lanes):
-        store(target, to + c, load(source, at + c))
-    copy_rest(source, at, target, to, whole, count)
-
-
-@jit
-def copy_row_ahead(source: Any, at: int, target: Any, to: int, count: int, ahead: int) -> None:
-    """`copy_row`, with what lies `ahead` of it on its way to the cache."""
-    lanes = lane_count(source)
-    whole = count // lanes * lanes
-    for c in range(0, whole, lanes):
-        fetch_ahead(source, at + ahead + c)
-        store(target, to + c, load(source, at + c))
-    # A run that does not begin with a cache line ends in one more.
-    fetch_ahead(source, at + ahead + count - 1)
-    copy_rest(source, at, target, to, whole, count)
-
-
-@jit
-def fill(target: Any, at: int, count: int) -> None:
-    """target[at:at + count] = 0"""
-    for c in range(count):
-        target[at + c] = 0.0
-
-
-@inlined
-def slide(buffer: Any, orders: int, block: Block, keep: int) -> None:
-    """Move the last `keep` rows of each order's buffer to its top: the halo of the next strip."""
-    for n in range(orders):
-        top = n * block.rows * block.stride
-        copy_row(buffer, top + (block.rows - keep) * block.stride, buffer, top, keep * block.stride)
-
-
-@inlined
-def filter_rows_horizontally(
-    image: Any, plane: int, ahead: int, block: Block, first: int, last: int, bank: Bank, row: Any, buffer: Any, to: int
-) -> None:
-    """Image rows first … last − 1 of the block into rows `to` … of `buffer`; zeros outside the image.
-
-    What comes next lies `ahead` floats further on and is fetched meanwhile.
-
-    `row` holds one image row with `radius` pixels more on both sides, zero where the image ends.
+    They are read where they lie, if the image has all that the filters see of them and they are whole vectors;
+    otherwise they are `copied`, with zeros around.
     """
-    begin = max(block.left - bank.radius, 0)
-    end = min(block.left + block.columns + bank.radius, block.width)
-    lanes = lane_count(image)
-    room, margin, apart = (
-        row_room(block.stride, bank.radius, lanes),
-        round_up(bank.radius, lanes),
-        block.rows * block.stride,
-    )
-    for y in range(first, last, ROWS_AT_ONCE):
-        several = min(ROWS_AT_ONCE, last - y)
-        for r in range(several):
-            at = r * room + margin + begin - block.left
-            if 0 <= y + r < block.height:
-                copy_row_ahead(image, plane + (y + r) * block.width + begin, row, at, end - begin, ahead)
-            else:
-                fill(row, at, end - begin)
-        target = (to + y - first) * block.stride
-        for r in range(several):
-            at, to_row = r * room + margin, target + r * block.stride
-            filter_orders(bank, bank.orders, row, at, intp(1), buffer, to_row, apart, block.stride)
+    lanes, at, ahead = lane_count(image), plane + top * block.width + block.begin, ahead + radius * block.width
+    first, pitch = offset(image, at), block.width
+    if top - radius < 0 or top + rows + radius > block.height or block.width % lanes != 0:
+        fetch_rows(image, at + ahead, block.width, rows, block.end - block.begin)
+        copy_rows(image, plane, block, top - radius, top + rows + radius, copied)
+        first, pitch = offset(copied, radius * block.pitch + block.margin + block.begin - block.left), block.pitch
+        ahead = 0
+    return Source(first, pitch, pitch, rows, round_up(block.end - block.begin, lanes) // lanes, ahead)
 
 
 @inlined
-def next_rows(
-    image: Any,
-    plane: int,
-    ahead: int,
-    block: Block,
-    top: int,
-    count: int,
-    is_first: bool,
-    bank: Bank,
-    row: Any,
-    buffer: Any,
-) -> None:
-    """Bring a sliding buffer to the strip of `count` rows from `top`: its halo is kept from the strip before."""
-    kept = 0 if is_first else 2 * bank.radius
-    if not is_first:
-        slide(buffer, bank.orders, block, kept)
-    first, last = top - bank.radius + kept, top + count + bank.radius
-    filter_rows_horizontally(image, plane, ahead, block, first, last, bank, row, buffer, kept)
+def jet_rows(
+    image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, bank: Bank, copied: Any, down: Any,
+    jets: Any, apart: int,
+) -> None:  # fmt: skip
+    """The jet of at most ROWS_AT_ONCE rows from `top`: filtered vertically into `down`, from there horizontally.
 
-
-@inlined
-def filter_rows_vertically(buffer: Any, block: Block, count: int, bank: Bank, jets: Any, apart: int) -> None:
-    """The `count` rows of a strip into `jets`.
-
-    Horizontal order i is met by the vertical orders 0 … N − i, in the order of `maths.gaussian.jet_orders`.
+    Vertical order j is met by the horizontal orders 0 … N − j, one after the other in `jets`.
     """
+    between = ROWS_AT_ONCE * block.pitch
+    seen = image_rows(image, plane, ahead, block, top, rows, bank.radius, copied)
+    first = offset(down, block.margin + block.begin - block.left)
+    filter_down(bank, bank.orders, seen, Target(first, between, first, between, block.pitch))
     k = 0
-    for i in range(bank.orders):
-        at = (i * block.rows + bank.radius) * block.stride
-        # The rows of a strip lie one after the other: filtered as one.
-        filter_orders(bank, bank.orders - i, buffer, at, block.stride, jets, k * apart, apart, count * block.stride)
-        k += bank.orders - i
+    for j in range(bank.orders):
+        jet = offset(jets, k * apart)
+        source = Source(offset(down, j * between + block.margin), intp(1), block.pitch, rows, block.vectors, intp(0))
+        filter_along(bank, bank.orders - j, source, Target(jet, apart, jet, apart, block.stride))
+        k += bank.orders - j
 
 
 @inlined
-def finished(value: Any, is_affine: bool, scale: Any, shift: Any, zero: Any, relu: bool) -> Any:
-    """a·y + b and max(·, 0), each where asked for."""
-    if is_affine:
-        value = fused_multiply_add(scale, value, shift)
-    return maximum(value, zero) if relu else value
+def jet_rows_and_slope(
+    image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, bank: Bank, copied: Any, down: Any,
+    jets: Any, apart: int, spread: Any,
+) -> float:  # fmt: skip
+    """`jet_rows`, and Σ ⟨∂G/∂σ ⋆ f, spread⟩ over the jet, by the product rule ∂(h_i v_j) = ḣ_i v_j + h_i v̇_j.
 
-
-@jit
-def write_rows(
-    source: Any, block: Block, count: int, target: Any, at: int, affine: Any, scale_at: int, shift_at: int, relu: bool
-) -> None:
-    """Copy the rows of a strip to the result, `finished` by a and b at these places (none where `scale_at` < 0).
-
-    Whole cache lines go past the caches.
+    `down` has room for v, v̇, and for ḣ_i v_j and h_i v̇_j of one j.
     """
-    lanes, is_affine = lane_count(source), scale_at >= 0
-    scale, shift, zero = vector_of(source, 1.0), vector_of(source, 0.0), vector_of(source, 0.0)
-    if is_affine:
-        scale, shift = splat(affine[scale_at]), splat(affine[shift_at])
-    for y in range(count):
-        row, to = y * block.stride, at + y * block.width
-        c = min(floats_to_line(target, to), block.columns)
-        if c > 0:
-            store_first(target, to, finished(load(source, row), is_affine, scale, shift, zero, relu), c)
-        while c + lanes <= block.columns:
-            store_past(target, to + c, finished(load(source, row + c), is_affine, scale, shift, zero, relu))
-            c += lanes
-        if c < block.columns:
-            rest = finished(load(source, row + c), is_affine, scale, shift, zero, relu)
-            store_first(target, to + c, rest, block.columns - c)
+    between, orders = ROWS_AT_ONCE * block.pitch, bank.orders
+    slopes_down = offset(down, orders * between)
+    slope_h, slope_v = offset(slopes_down, orders * between), offset(slopes_down, 2 * orders * between)
+    seen = image_rows(image, plane, ahead, block, top, rows, bank.radius, copied)
+    first = block.margin + block.begin - block.left
+    target = Target(offset(down, first), between, offset(slopes_down, first), between, block.pitch)
+    filter_down_twice(bank, orders, seen, target)
+    total, k = 0.0, 0
+    for j in range(orders):
+        at = j * between + block.margin
+        source = Source(offset(down, at), intp(1), block.pitch, rows, block.vectors, intp(0))
+        target = Target(offset(jets, k * apart), apart, slope_h, between, block.stride)
+        filter_along_twice(bank, orders - j, source, target)
+        source = Source(offset(slopes_down, at), intp(1), block.pitch, rows, block.vectors, intp(0))
+        filter_along(bank, orders - j, source, Target(slope_v, between, slope_v, between, block.stride))
+        for i in range(orders - j):
+            h, v, weights = offset(slope_h, i * between), offset(slope_v, i * between), offset(spread, (k + i) * apart)
+            total += product_of_sum(h, v, weights, rows * block.stride)
+        k += orders - j
+    return total
 
 
 @jit
-def read_rows(image: Any, plane: int, block: Block, top: int, count: int, target: Any) -> None:
-    """The rows of a strip into `target`, zeros behind the last column."""
-    for y in range(count):
-        copy_row(image, plane + (top + y) * block.width + block.left, target, y * block.stride, block.columns)
-        fill(target, y * block.stride + block.columns, block.stride - block.columns)
-
-
-@jit
-def sigma_slope(
-    buffer: Any,
-    slope_buffer: Any,
-    block: Block,
-    count: int,
-    bank: Bank,
-    slope_bank: Bank,
-    spread: Any,
-    apart: int,
-    row: Any,
-) -> float:
-    """Σ ⟨∂G/∂σ ⋆ f, spread⟩ over the jet, by the product rule ∂(v_j h_i) = v̇_j h_i + v_j ḣ_i.
-
-    `buffer` holds h_i ⋆ f, `slope_buffer` holds ḣ_i ⋆ f; `row` has room for 2·orders rows.
-    """
-    lanes, stride = lane_count(buffer), block.stride
-    fill(row, 0, lanes)
-    total = load(row, 0)
-    k = 0
-    for i in range(bank.orders):
-        vertical = bank.orders - i
-        for y in range(count):
-            at = (i * block.rows + y + bank.radius) * stride
-            filter_orders(slope_bank, vertical, buffer, at, stride, row, 0, stride, stride)
-            filter_orders(bank, vertical, slope_buffer, at, stride, row, vertical * stride, stride, stride)
-            for j in range(vertical):
-                weights = (k + j) * apart + y * stride
-                for c in range(0, stride, lanes):
-                    slope = add(load(row, j * stride + c), load(row, (vertical + j) * stride + c))
-                    total = fused_multiply_add(slope, load(spread, weights + c), total)
-        k += vertical
-    return lane_sum(total)
+def product_of_sum(first: Any, second: Any, weights: Any, count: int) -> float:
+    """Σ (first + second) · weights, in four sums: one multiply-add need not wait for the last."""
+    lanes = lane_count(first)
+    a = b = c = d = vector_of(first, 0.0)
+    n = 0
+    while n + 4 * lanes <= count:
+        a = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), a)
+        n += lanes
+        b = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), b)
+        n += lanes
+        c = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), c)
+        n += lanes
+        d = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), d)
+        n += lanes
+    while n + lanes <= count:
+        a = fused_multiply_add(add(load(first, n), load(second, n)), load(weights, n), a)
+        n += lanes
+    total = lane_sum(add(add(a, b), add(c, d)))
+    for one in range(n, count):
+        total += (first[one] + second[one]) * weights[one]
+    return total
 
 
 @inlined
-def bank_of_scale(taps: Any, scale: int, radius: int, orders: int, tap_stride: int) -> Bank:
-    """The filters of one scale in the table of all."""
-    return Bank(radius, orders, offset(taps, scale * orders * tap_stride), tap_stride)
+def bank_of_scale(taps: Any, slopes: Any, scale: int, radius: int, orders: int, tap_stride: int) -> Bank:
+    """The filters of one scale in the tables of all."""
+    at = scale * orders * tap_stride
+    return Bank(radius, orders, offset(taps, at), offset(slopes, at), tap_stride)
+
+
+@inlined
+def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
+    """The rows begin … end, image and scale of a task.  The widest filters go first: the team ends together."""
+    bands, batch, first, rows = job[JOB_BANDS], job[JOB_BATCH], job[JOB_FIRST_ROW], job[JOB_ROWS]
+    band = task % bands
+    scale = job[JOB_SCALES] - 1 - task // (bands * batch)
+    return first + band * rows // bands, first + (band + 1) * rows // bands, task // bands % batch, scale

@@ -18,25 +18,36 @@ from torch import Tensor
 from seunet.errors import InputError, check_known
 
 
-def hermite(order: int, z: Tensor) -> Tensor:
-    """The probabilists' Hermite polynomial Heₙ(z): He₀ = 1, He₁ = z, Heₙ₊₁ = z Heₙ − n Heₙ₋₁."""
-    before, current = torch.zeros_like(z), torch.ones_like(z)
+def hermites(order: int, z: Tensor) -> list[Tensor]:
+    """The probabilists' Hermite polynomials He₀(z) … Heₙ(z): He₀ = 1, He₁ = z, Heₙ₊₁ = z Heₙ − n Heₙ₋₁."""
+    before, found = torch.zeros_like(z), [torch.ones_like(z)]
     for n in range(order):
-        before, current = current, z * current - n * before
-    return current
+        before, following = found[n], z * found[n] - n * before
+        found.append(following)
+    return found
+
+
+def hermite(order: int, z: Tensor) -> Tensor:
+    """Heₙ(z), the last of `hermites`."""
+    return hermites(order, z)[order]
+
+
+def gaussian_derivatives(order: int, x: Tensor, sigma: Tensor) -> list[Tensor]:
+    r"""σⁿ ∂ⁿG(x; σ)/∂xⁿ = (−1)ⁿ Heₙ(x/σ) G(x; σ) for n = 0 … order,  G = exp(−x²/2σ²) / (σ√2π)."""
+    z = x / sigma
+    density = torch.exp(-z.square() / 2) / (sigma * math.sqrt(2 * math.pi))
+    return [polynomial * density * (-1.0) ** n for n, polynomial in enumerate(hermites(order, z))]
 
 
 def gaussian_derivative(order: int, x: Tensor, sigma: Tensor) -> Tensor:
-    r"""σⁿ ∂ⁿG(x; σ)/∂xⁿ = (−1)ⁿ Heₙ(x/σ) G(x; σ),  G = exp(−x²/2σ²) / (σ√2π)."""
-    z = x / sigma
-    density = torch.exp(-z.square() / 2) / (sigma * math.sqrt(2 * math.pi))
-    return hermite(order, z) * density * (-1.0) ** order
+    """σⁿ ∂ⁿG(x; σ)/∂xⁿ, the last of `gaussian_derivatives`."""
+    return gaussian_derivatives(order, x, sigma)[order]
 
 
 def _sampled(sigma: Tensor, reach: int, order: int) -> Tensor:
     """σⁿ ∂ⁿG at the pixel's centre: the paper's filters."""
     t = torch.arange(reach + 1, dtype=sigma.dtype, device=sigma.device)
-    return torch.stack([gaussian_derivative(n, t, sigma) for n in range(order + 1)], dim=1)
+    return torch.stack(gaussian_derivatives(order, t, sigma), dim=1)
 
 
 def _integrated(sigma: Tensor, reach: int, order: int) -> Tensor:
@@ -100,8 +111,10 @@ def half_taps(sigma: Tensor, radii: Sequence[int], order: int, discretisation: s
     return raw / _divisors(raw, discretisation)
 
 
-def tap_slopes(sigma: Tensor, radii: Sequence[int], order: int, discretisation: str = "sampled") -> Tensor:
-    """∂half_taps/∂σ, each scale by its own σ: the same shape as `half_taps`.
+def taps_and_slopes(
+    sigma: Tensor, radii: Sequence[int], order: int, discretisation: str = "sampled"
+) -> tuple[Tensor, Tensor]:
+    """`half_taps` and ∂half_taps/∂σ, each scale by its own σ, both of one shape; no gradient.
 
     All three kernels obey the diffusion equation ∂G/∂σ = σ ∂²G, so with D_n = σⁿ ∂ⁿG the slope of an unnormalised tap
     is (n D_n + D_{n+2}) / σ, and the quotient rule does the rest.
@@ -113,7 +126,8 @@ def tap_slopes(sigma: Tensor, radii: Sequence[int], order: int, discretisation: 
         slopes = (n * raw + longer[:, 2:]) / sigma.to(longer.dtype)[:, None, None]
         divisors = _divisors(raw, discretisation)
         divisor_slopes = _divisors(slopes, discretisation) * (divisors != 1)
-        return (slopes - raw / divisors * divisor_slopes) / divisors
+        taps = raw / divisors
+        return taps, (slopes - taps * divisor_slopes) / divisors
 
 
 def _raw_taps(sigma: Tensor, radii: Sequence[int], order: int, discretisation: str) -> Tensor:

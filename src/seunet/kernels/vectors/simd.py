@@ -1,4 +1,4 @@
-"""Vectors of 64 bytes inside Numba: loads and stores, arithmetic, comparisons, lanes taken apart and put together.
+"""Vectors of 64 bytes inside Numba: what they are, loads and stores; arithmetic is in `arithmetic.py`.
 
 LLVM's own vectoriser gives up on the vertical pass of a separable filter (it cannot prove that the rows do not
 overlap) and then runs many times slower, silently.  Small intrinsics make the vectors explicit instead: the loops in
@@ -79,10 +79,10 @@ def broadcast(builder: Any, scalar: Any, vector_type: ir.VectorType) -> Any:
     """A vector whose lanes all hold `scalar`."""
     undefined = ir.Constant(vector_type, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(_LANE, 0))
-    return _shuffled(builder, first, undefined, [0] * vector_type.count)
+    return shuffled(builder, first, undefined, [0] * vector_type.count)
 
 
-def _shuffled(builder: Any, first: Any, second: Any, order: Iterable[int]) -> Any:
+def shuffled(builder: Any, first: Any, second: Any, order: Iterable[int]) -> Any:
     """The lanes of two vectors, numbered one after the other, in this order."""
     places = list(order)
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_LANE, len(places)), places))
@@ -195,7 +195,7 @@ def summed(builder: Any, value: Any) -> Any:
     half = lanes // 2
     while half:
         order = (lane + half if lane < half else 0 for lane in range(lanes))
-        value = builder.fadd(value, _shuffled(builder, value, ir.Constant(value.type, ir.Undefined), order))
+        value = builder.fadd(value, shuffled(builder, value, ir.Constant(value.type, ir.Undefined), order))
         half //= 2
     return builder.extract_element(value, ir.Constant(_LANE, 0))
 
@@ -204,72 +204,3 @@ def summed(builder: Any, value: Any) -> Any:
 def lane_sum(builder: Any, _signature: Any, value: Any) -> Any:
     """The sum of all lanes, pairwise in a fixed order."""
     return summed(builder, value)
-
-
-@lanewise
-def add(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
-    """left + right, lane by lane."""
-    return builder.fadd(left, right)
-
-
-@lanewise
-def subtract(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
-    """left − right, lane by lane."""
-    return builder.fsub(left, right)
-
-
-@lanewise
-def multiply(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
-    """left · right, lane by lane."""
-    return builder.fmul(left, right)
-
-
-@lanewise
-def fused_multiply_add(builder: Any, _signature: Any, left: Any, right: Any, addend: Any) -> Any:
-    """left · right + addend, lane by lane, rounded once."""
-    return multiply_add(builder, left, right, addend)
-
-
-@lanewise
-def maximum(builder: Any, _signature: Any, left: Any, right: Any) -> Any:
-    """The larger of the two, lane by lane; a NaN in `left` stays a NaN, as in `torch.relu`."""
-    return builder.select(builder.fcmp_unordered(">", left, right), left, right)
-
-
-@lanewise
-def where_equal(builder: Any, _signature: Any, left: Any, right: Any, then: Any, otherwise: Any) -> Any:
-    """`then` where left = right, `otherwise` elsewhere, lane by lane."""
-    return builder.select(builder.fcmp_ordered("==", left, right), then, otherwise)
-
-
-@lanewise
-def where_positive(builder: Any, _signature: Any, value: Any, then: Any, otherwise: Any) -> Any:
-    """`then` where value > 0, `otherwise` elsewhere, lane by lane."""
-    zero = ir.Constant(value.type, [0.0] * value.type.count)
-    return builder.select(builder.fcmp_ordered(">", value, zero), then, otherwise)
-
-
-@lanewise
-def even_lanes(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
-    """Lanes 0, 2, 4 … of `first` followed by `second`."""
-    return _shuffled(builder, first, second, range(0, 2 * first.type.count, 2))
-
-
-@lanewise
-def odd_lanes(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
-    """Lanes 1, 3, 5 … of `first` followed by `second`."""
-    return _shuffled(builder, first, second, range(1, 2 * first.type.count, 2))
-
-
-@lanewise
-def interleaved_low(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
-    """first₀ second₀ first₁ second₁ …: the first half of the two woven together."""
-    lanes = first.type.count
-    return _shuffled(builder, first, second, (lane // 2 + lane % 2 * lanes for lane in range(lanes)))
-
-
-@lanewise
-def interleaved_high(builder: Any, _signature: Any, first: Any, second: Any) -> Any:
-    """The second half of the two woven together."""
-    lanes = first.type.count
-    return _shuffled(builder, first, second, ((lane + lanes) // 2 + lane % 2 * lanes for lane in range(lanes)))
