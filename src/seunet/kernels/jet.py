@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -163,10 +164,14 @@ def _packed_matrix(matrix: Tensor) -> Tensor:
 
 def _as_filtered(jet: Tensor, filters: Filters) -> Tensor:
     """A jet [basis, …] in the order of the loops, by vertical derivatives; its own inverse."""
-    if filters.order == 0:
-        return jet
-    named = jet_orders(filters.order)
-    return jet[[named.index((j, i)) for i, j in named]]
+    return jet if filters.order == 0 else jet[_by_columns(filters.order)]
+
+
+@cache
+def _by_columns(order: int) -> list[int]:
+    """Where each derivative of the loops stands in the order of the package."""
+    named = jet_orders(order)
+    return [named.index((j, i)) for i, j in named]
 
 
 def _signs(filters: Filters, like: Tensor) -> Tensor:

@@ -130,7 +130,7 @@ def label_image(
             done = {record["tile"] for record in ledger.finished}
             todo = [tile for tile in wanted if tile.number not in done]
             rows = RowsDone(raster.size[0], todo)
-            rules = settings.background, settings.strict, settings.read_ahead
+            rules = settings.background, settings.strict, settings.read_ahead, settings.probabilities
             run = TileLoop(raster, network, plan.downsample, tissue, regions, planes, ledger, rows, *rules)
             if follow is not None:
                 follow(files, rows)

@@ -20,7 +20,7 @@ from seunet.maths.prediction import Prediction
 from seunet.maths.stain import haematoxylin_density
 from seunet.progress import Progress
 from seunet.results.label_plane import Plane
-from seunet.results.planes import DENSITY, probability_planes, tile_blocks
+from seunet.results.planes import DENSITY, tile_blocks
 from seunet.segmentation.regions import Regions
 from seunet.segmentation.tiled.following import RowsDone
 from seunet.segmentation.tiled.receptive_field import Span
@@ -65,6 +65,7 @@ class TileLoop:
     background: int = 0
     strict: bool = False
     read_ahead: int = 1
+    probabilities: bool = False
     seconds: Seconds = field(default_factory=Seconds)
 
     def go(self, todo: Sequence[Tile], wanted: Sequence[Tile], progress: Progress) -> None:
@@ -115,8 +116,7 @@ class TileLoop:
         def ready(said: Prediction, rows: Span) -> None:
             written.append(writer.submit(self._write, tile, rows, said, pixels, masks))
 
-        chances = bool(probability_planes(self.planes))
-        prediction = self.network.predict_tile(given, self.raster.size, advance, ready, chances)
+        prediction = self.network.predict_tile(given, self.raster.size, advance, ready, self.probabilities)
         record = _record(tile, prediction, masks.analysed, unread & inside, mine, self.network)
         self.seconds.network += time.monotonic() - began
         return writer.submit(self._seal, tile, {**record, "inside": int(inside.sum())}, written)
