@@ -108,15 +108,20 @@ def _whole(image: Image) -> RgbArray:
     return image.read(0, 0, 0, image.levels[0].width_px, image.levels[0].height_px)
 
 
-def at_scales(image: Sample, choices: Choices, out: Path, progress: Progress = silent) -> list[Shown]:
-    """Write `image` to OUT/images in each size, without a resolution, and segment those files into OUT."""
+def at_scales(
+    image: Sample, choices: Choices, out: Path, progress: Progress = silent, stated: bool = False
+) -> list[Shown]:
+    """Write `image` to OUT/images in each size, without a resolution, and segment those files into OUT.
+
+    `stated`: with the true resolution told; a network run at `scale="native"` uses it for the least object alone.
+    """
     shown = []
     for number, (name, scale) in enumerate(SCALES.items()):
         progress(number, len(SCALES), name)
         pixels = rescale_pixels(image.pixels, scale, antialias=True)
         path = out / "images" / f"{name}.png"
         write_bytes(path, encode_png(pixels))
-        segment_file(Item(path, None, name), out, choices)
+        segment_file(Item(path, image.mpp / scale if stated else None, name), out, choices)
         shown.append(_shown(pixels, scale, image.mpp / scale, out / name))
     return shown
 
