@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,9 +31,10 @@ def seunet(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_demo_segments_its_image_at_four_sizes_told_nothing_and_shows_them_on_one_page(tmp_path: Path) -> None:
     done = seunet("demo", "-o", "shown", "--no-progress", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    rows = {line[:23].strip(): line[23:].split() for line in done.stdout.splitlines()[1:8]}
-    assert done.stdout.splitlines()[0].split() == ["0.25", "×", "0.5", "×", "1", "×", "2", "×"]
-    assert rows["pixels"][:3] == ["275", "×", "275"]
+    table = done.stdout.split("\n\n")[0].splitlines()
+    assert re.split(r"\s{2,}", table[0].strip()) == ["0.25 ×", "0.5 ×", "1 ×", "2 ×"]
+    rows = {name: cells for name, *cells in (re.split(r"\s{2,}", line) for line in table[1:])}
+    assert rows["pixels"][0] == "275 × 275"
     true, estimated = (np.array(rows[f"µm per pixel, {which}"], dtype=float) for which in ("true", "estimated"))
     assert true == pytest.approx([0.908, 0.454, 0.227, 0.1135], abs=1e-3)
     assert np.abs(np.log(estimated / true)).max() < np.log(1.25)
@@ -42,9 +44,10 @@ def test_the_demo_segments_its_image_at_four_sizes_told_nothing_and_shows_them_o
     assert rows["objects"][2] in html
     assert "To look around in it: <code>seunet view shown</code>." in html
     assert "counts 319 cells" in html
-    figures = json.loads((tmp_path / "shown" / "demo.json").read_text())["systems"][0]
+    figures, rival = json.loads((tmp_path / "shown" / "demo.json").read_text())["systems"]
+    assert [str(size["objects"]) for size in rival["sizes"]] == rows["objects, plain UNet, trained as long"]
     assert [str(size["objects"]) for size in figures["sizes"]] == rows["objects"]
-    assert [f"{100 * size['iou_with_whole']:.1f}" for size in figures["sizes"]] == rows["IoU with 1 ×"][::2]
+    assert [f"{100 * size['iou_with_whole']:.1f} %" for size in figures["sizes"]] == rows["IoU with 1 ×"]
     assert [size["estimated_mpp"] for size in figures["sizes"]] == estimated.tolist()
     for name, count in zip(("quarter", "half", "whole", "double"), rows["objects"], strict=True):
         features = json.loads((tmp_path / "shown" / name / "objects.geojson").read_text())["features"]

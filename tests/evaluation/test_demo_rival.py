@@ -36,13 +36,13 @@ def test_a_network_in_the_package_is_a_second_row_of_picture_table_and_json(
     monkeypatch.setattr(sys, "argv", ["demo", *arguments])
     command.main()
     monkeypatch.setattr(demo, "shipped_rival", packed.read_bytes)
-    ours = at_scales(small, Choices(model=str(disc_model), scale="native", overwrite=True), out)
+    ours = at_scales(small, Choices(model=str(disc_model), scale="native", overwrite=True), out, stated=True)
     rival = rival_of(ours, out)
     assert rival is not None
     systems = [System("ours", ours, {"model": "ours"}), rival]
     names = [row[0] for row in counts_table(systems).rows]
     assert names[4:7] == [f"{what}, dark discs" for what in ("objects", "area of objects", "IoU with 1 ×")]
-    # The same network told nothing twice: what was packed is what is unpacked.
+    # The same network twice: what was packed is what is unpacked.
     assert counts_table(systems).rows[4][1:] == counts_table(systems).rows[1][1:]
     assert ours[2].objects > 10
     found = json.loads(as_json(systems, {"QuPath": 319}))
