@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from tests.support.browser import chromium, complaints_of
 from tests.support.served import Served
@@ -110,6 +110,21 @@ def test_a_nucleus_is_clicked_and_its_numbers_are_read(page: Page) -> None:
 def test_the_scale_bar_and_the_legend_say_what_is_known(page: Page) -> None:
     assert "stated: 0.500 µm per pixel" in page.inner_text(".scalebar")
     assert "144" in page.inner_text("#legend")
+
+
+def test_what_is_typed_while_an_answer_is_waited_for_stays(page: Page) -> None:
+    page.click("#show-table")
+    held: list[Route] = []
+    page.route("**/api/histogram/**", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/api/histogram/**"):
+        page.select_option("#measurement", label="Area px^2")
+    page.fill("#low", "1200")
+    with page.expect_response("**/api/histogram/**"):
+        held[0].continue_()
+    page.wait_for_function("() => document.querySelectorAll('rect.all').length > 0")
+    assert page.input_value("#low") == "1200"
+    page.press("#low", "Enter")
+    page.wait_for_function("() => !document.getElementById('left').textContent.startsWith('144 ')")
 
 
 def test_objects_are_sorted_filtered_and_exported(page: Page, tmp_path: Path) -> None:

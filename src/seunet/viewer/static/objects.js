@@ -46,13 +46,17 @@ export class Objects {
   }
 
   async draw() {
-    const { pane } = this;
+    const { pane } = this, turn = (this.draws = (this.draws ?? 0) + 1);
+    const [low, high] = this.ranges[this.column] ?? [null, null];
+    // Before the answer is there: what is typed while it is waited for must stay.
+    this.low.value = low ?? "";
+    this.high.value = high ?? "";
     const found = await ask(`api/histogram/${pane.item}?column=${this.column}&${this.query()}`);
+    if (turn !== this.draws) return;
     this.edges = found.edges;
     this.bars.replaceChildren();
     this.bars.setAttribute("aria-label", `distribution of ${pane.columns[this.column]}`);
     const most = Math.max(1, ...found.all), step = WIDTH / Math.max(1, found.all.length);
-    const [low, high] = this.ranges[this.column] ?? [null, null];
     [low ?? this.edges[0], high ?? this.edges.at(-1)].includes(undefined) || this.bars.append(this.spanOf(low, high));
     for (const kind of ["all", "selected"]) {
       found[kind].forEach((number, bin) => {
@@ -61,8 +65,6 @@ export class Objects {
       });
     }
     this.ends.replaceChildren(...[this.edges[0], this.edges.at(-1)].map((value) => make("span", { textContent: short(value) })));
-    this.low.value = low ?? "";
-    this.high.value = high ?? "";
     this.chips.replaceChildren(...Object.entries(this.ranges).map(([column, [from, to]]) => {
       const text = `${pane.columns[column]} ${from === null ? "" : `≥ ${short(from)}`} ${to === null ? "" : `≤ ${short(to)}`} ✕`;
       const chip = make("button", { textContent: text, title: "remove this filter" });
@@ -112,9 +114,10 @@ export class Objects {
   }
 
   async fill() {
-    const { pane } = this;
+    const { pane } = this, turn = (this.fills = (this.fills ?? 0) + 1);
     const order = `sort=${this.sort}&order=${this.down ? "down" : "up"}&from=${this.from}&count=${PAGE}`;
     const found = await ask(`api/objects/${pane.item}?${order}&${this.query()}`);
+    if (turn !== this.fills) return;
     this.left.textContent = `${count(found.selected)} of ${count(found.all)} objects`;
     const columns = [["object", "#"], ["class", "class"], ...pane.columns.map((name, number) => [String(number), name])];
     const head = make("tr", {}, ...columns.map(([key, name]) => {
