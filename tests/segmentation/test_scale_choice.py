@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from seunet.errors import InputError
 from seunet.images import ArrayImage, Mpp
 from seunet.limits import MPP_RANGE
 from seunet.models import HeadCalibration, ModelCard
-from seunet.segmentation.scale_choice import known_scale, scale_facts, scale_lines
+from seunet.segmentation.scale_choice import known_scale, moved_text, scale_facts, scale_lines
 from support.cli import seunet as run
 from support.made_tissue import made_tissue
 from tests.support.networks import calm_model
@@ -25,6 +26,7 @@ from tests.support.tissue_model import dark_disc_model
 
 PIXELS = made_tissue(200, 0.5)
 STATED = Mpp(0.25, 0.25, "metadata")
+HEADS = seunet.load("nuclei-2").scale_estimator.heads  # type: ignore[union-attr]
 
 
 def model_saying(scale: float, **options: Any) -> Any:
@@ -42,6 +44,7 @@ def test_where_no_mpp_is_stated_the_estimate_is_used() -> None:
         "choice": "auto",
         "source": "estimated",
         "stated_mpp": None,
+        "network_mpp": 0.5,
         "estimate": {
             "known": True,
             "relative_scale": 0.5,
@@ -70,6 +73,37 @@ def test_a_stated_mpp_that_is_not_what_the_pixels_look_like_is_used_with_a_warni
     other = known_scale(ArrayImage(PIXELS, STATED), model_saying(2.0)).conflict
     assert other == "stated are 0.25 µm per pixel, the pixels look like 0.12 (0.1–0.15), 1/2 of it"
     assert known_scale(ArrayImage(PIXELS, STATED), model_saying(0.7)).conflict is None  # outside, but × 1.4 only
+
+
+@pytest.mark.parametrize(
+    ("scale", "used_mpp"),
+    [(0.5, 0.417), (2.0, 0.15), (1.15, 0.25)],
+    ids=["up to the interval", "down to it", "as it is within it"],
+)
+def test_where_the_network_has_looked_it_goes_by_a_stated_mpp_as_far_as_the_pixels_allow(
+    scale: float, used_mpp: float
+) -> None:
+    model = model_saying(scale)
+    model.scale_estimator = replace(saying(scale), heads=HEADS)
+    found = known_scale(ArrayImage(PIXELS, STATED), model)
+    assert found.used == Mpp(used_mpp, used_mpp, "metadata")
+    assert found.mpp == 0.25  # of lengths and areas
+    assert scale_facts(found)["network_mpp"] == used_mpp
+    assert known_scale(ArrayImage(PIXELS, STATED), model, "stated").used == STATED
+    said = scale_lines(found, "why")[1:]
+    assert said == (() if used_mpp == 0.25 else (moved_text(found),))
+    assert moved_text(found) == (
+        f"scale: the pixels contradict 0.25 µm/px: the network goes by {used_mpp}, lengths and areas by what is "
+        "stated; `--scale stated` has the network obey it too"
+        if said
+        else ""
+    )
+
+
+def test_a_stated_mpp_stays_where_nothing_can_be_estimated() -> None:
+    model = model_saying(0.0)
+    model.scale_estimator = replace(saying(0.0), heads=HEADS)
+    assert known_scale(ArrayImage(PIXELS, STATED), model).used == STATED
 
 
 @pytest.mark.parametrize(("choice", "used"), [("stated", STATED), ("native", None)])

@@ -82,9 +82,9 @@ def cases(model: ScaleUNet, pixels: Rgb, mpp: float) -> Iterator[tuple[str, str,
     for change, changed in CHANGES.items():
         shown = changed(pixels)
         yield "told nothing", change, found_objects(shown, model).numbers
-        yield "mpp stated", change, found_objects(shown, model, mpp, "stated").numbers
+        yield "mpp stated", change, found_objects(shown, model, mpp).numbers
     for change, times in WRONG.items():
-        yield "mpp stated", change, found_objects(pixels, model, times * mpp, "stated").numbers
+        yield "mpp stated", change, found_objects(pixels, model, times * mpp).numbers
     yield SCRIPT, AS_IT_IS, script_objects(pixels)
 
 

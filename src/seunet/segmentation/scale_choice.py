@@ -1,6 +1,6 @@
 """Which scale an analysis goes by, and at which pixels a model is then run.
 
-`auto`    a stated mpp, compared with the pixels; where none is stated, the estimated one
+`auto`    a stated mpp, as far as the pixels allow; where none is stated, the estimated one
 `stated`  a stated mpp alone; nothing is estimated
 `native`  neither: the network runs on the pixels as they are
 """
@@ -27,7 +27,7 @@ DIGITS: Final = 3
 
 
 class KnownScale(NamedTuple):
-    """`used` is what the analysis goes by; None leaves pixels and filters as they are."""
+    """Lengths and areas go by what is stated, pixels and filters by `used`; None leaves these as they are."""
 
     choice: ScaleChoice
     stated: Mpp | None
@@ -39,8 +39,8 @@ class KnownScale(NamedTuple):
 
     @property
     def mpp(self) -> float | None:
-        """µm per pixel, stated or estimated, whether or not the analysis goes by it."""
-        known = self.used or self.stated
+        """µm per pixel, stated or else estimated, whether or not the network goes by it."""
+        known = self.stated or self.used
         return None if known is None else known.mean
 
 
@@ -75,9 +75,22 @@ def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") ->
     found = _estimate(image, model)
     if found is None:
         return KnownScale(choice, image.mpp, None, image.mpp, None)
-    if image.mpp is not None:
-        return KnownScale(choice, image.mpp, found, image.mpp, conflict(image.mpp.mean, found))
-    return KnownScale(choice, None, found, _as_mpp(found), None)
+    if image.mpp is None:
+        return KnownScale(choice, None, found, _as_mpp(found), None)
+    has_looked = model.scale_estimator is not None and model.scale_estimator.heads is not None
+    used = within_interval(image.mpp, found) if has_looked else image.mpp
+    return KnownScale(choice, image.mpp, found, used, conflict(image.mpp.mean, found))
+
+
+def within_interval(stated: Mpp, found: ScaleEstimate) -> Mpp:
+    """What is stated, or the end of the estimate's interval that is next to it (docs/decisions/0056)."""
+    if found.mpp_interval is None:
+        return stated
+    low, high = found.mpp_interval
+    if low <= stated.mean <= high:
+        return stated
+    mpp = _rounded(min(max(stated.mean, low), high))
+    return Mpp(mpp, mpp, stated.source)
 
 
 def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
@@ -93,8 +106,12 @@ def _estimate(image: Image, model: ScaleUNet) -> ScaleEstimate | None:
 def _as_mpp(found: ScaleEstimate) -> Mpp | None:
     if found.mpp is None:
         return None
-    mpp = min(max(float(f"{found.mpp:.{DIGITS}g}"), MPP_RANGE[0]), MPP_RANGE[1])
+    mpp = _rounded(found.mpp)
     return Mpp(mpp, mpp, "estimated")
+
+
+def _rounded(mpp: float) -> float:
+    return min(max(float(f"{mpp:.{DIGITS}g}"), MPP_RANGE[0]), MPP_RANGE[1])
 
 
 def plan_for(model: ScaleUNet, mpp: Mpp | None, levels: Sequence[Level]) -> ReadingPlan:
@@ -160,6 +177,7 @@ def scale_facts(scale: KnownScale) -> dict[str, Any]:
         "choice": scale.choice,
         "source": "none" if scale.used is None else scale.used.source,
         "stated_mpp": None if scale.stated is None else scale.stated.mean,
+        "network_mpp": None if scale.used is None else scale.used.mean,
         "estimate": None if scale.estimate is None else estimate_facts(scale.estimate),
         "conflict": scale.conflict,
     }
@@ -178,7 +196,18 @@ def scale_lines(scale: KnownScale, reason: str) -> tuple[str, ...]:
     if scale.estimate is None:
         return ()
     stated = "no mpp stated" if scale.stated is None else f"{scale.stated.mean:.4g} µm/px ({scale.stated.source})"
-    return (f"scale: {stated}; from the pixels {estimate_text(scale.estimate)}; {reason}",)
+    line = f"scale: {stated}; from the pixels {estimate_text(scale.estimate)}; {reason}"
+    return (line, moved_text(scale)) if moved_text(scale) else (line,)
+
+
+def moved_text(scale: KnownScale) -> str:
+    """What the network goes by, where that is not what is stated, and how to have it otherwise."""
+    if scale.stated is None or scale.used is None or scale.used == scale.stated:
+        return ""
+    return (
+        f"scale: the pixels contradict {scale.stated.mean:.4g} µm/px: the network goes by {scale.used.mean:.4g}, "
+        "lengths and areas by what is stated; `--scale stated` has the network obey it too"
+    )
 
 
 def estimate_text(found: ScaleEstimate) -> str:

@@ -51,8 +51,9 @@ def segment(
             RGB or RGBA; channels last, or first where that is plain), or anything with `__array__`.
         model: the name of a built-in model, the folder of one of your own, or the model itself.
         mpp: µm per pixel.  None is no error.
-        scale: "auto" uses `mpp`, else what is estimated from the pixels; where that is not possible either, the heads
-            cover the scale.  "stated" uses `mpp` only; "native" leaves pixels and filters as they are.
+        scale: "auto" uses `mpp` as far as the pixels allow, else what is estimated from them; where that is not
+            possible either, the heads cover the scale.  "stated" uses `mpp` only; "native" leaves pixels and filters as
+            they are.
         fusion: how the heads become one prediction: "mean", "p_dist", "p_ens", or "calibrated" where the model's card
             has a calibration.  "auto" computes the head that fits alone where the scale is known, else what the card
             says, else "p_ens".
