@@ -54,7 +54,7 @@ SCALE = typer.Option(
     "auto",
     "--scale",
     metavar="auto|stated|native",
-    help="auto: a stated mpp as far as the pixels allow, else an estimate; stated: a stated mpp only; native: pixels as is.",
+    help="auto: the stated mpp as far as pixels allow, else an estimate; stated: that alone; native: pixels as is.",
 )
 FUSION = typer.Option(
     "auto",
