@@ -17,18 +17,14 @@ Shapes = dict[str, list[Any]]
 """Of each name, a number or a word for each axis."""
 
 
-Ends = tuple[bool, bool]
-"""Whether maps end above and below, or on the left and on the right."""
-
-
 class Graph:
     """Nodes and constants in the order in which they are made; names are numbered."""
 
-    def __init__(self, ends: tuple[Ends, Ends] = ((True, True), (True, True))) -> None:
-        """`ends`: of the rows and of the columns; filters read zeros beyond them, else what they are given."""
+    def __init__(self, above: bool = True, below: bool = True) -> None:
+        """`above`, `below`: whether maps end there, and filters read zeros; else they read what they are given."""
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.ends = ends
+        self.ends = above, below
 
     def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         """One operator; the name of its result."""
@@ -63,8 +59,8 @@ class Graph:
         groups: int = 1,
     ) -> str:
         constants = [self.constant(weight), *([] if bias is None else [self.constant(bias)])]
-        # ONNX wants those above and on the left, then those below and on the right.
-        pads = [more * end[side] for side in (0, 1) for more, end in zip(padding, self.ends, strict=True)]
+        (rows, columns), (above, below) = padding, self.ends
+        pads = [rows * above, columns, rows * below, columns]
         return self.add("Conv", maps, *constants, kernel_shape=list(weight.shape[2:]), pads=pads, group=groups)
 
     def sum(self, terms: list[str]) -> str:

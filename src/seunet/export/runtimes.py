@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from seunet.errors import check_known
+from seunet.export.onnx_bands import Fill, Maps, level_in_bands
 from seunet.export.onnx_graph import IMAGES, LOGITS, onnx_model
-from seunet.export.onnx_tiles import Fill, Maps, level_in_tiles
 from seunet.export.portable import PortableNetwork, portable_network
 from seunet.extras import needed
 from seunet.models.unet_skeleton import ScaleUNet
@@ -46,7 +46,7 @@ def onnx_block() -> int:
 
 
 def by_onnx_for_each_size(network: PortableNetwork, threads: int) -> Run:
-    """ONNX Runtime with graphs for each size of images, large ones in tiles: see `onnx_tiles`.
+    """ONNX Runtime with graphs for each size of images, large ones in bands: see `onnx_bands`.
 
     Sessions of a size take hundredths of a second to make.  Every size has its own, so that a result does not depend
     on what came before; those of two are kept, for the tiles of a row and the one at its end.
@@ -55,7 +55,7 @@ def by_onnx_for_each_size(network: PortableNetwork, threads: int) -> Run:
 
     @lru_cache(maxsize=2)
     def heads_for(height: int, width: int) -> list[Fill]:
-        return [level_in_tiles(head, 0, (height, width), partial(filling, threads=threads)) for head in network.heads]  # type: ignore[arg-type]
+        return [level_in_bands(head, 0, (height, width), partial(filling, threads=threads)) for head in network.heads]  # type: ignore[arg-type]
 
     def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         batch, _, *size = images.shape
