@@ -35,6 +35,15 @@ def row_room(wide: int, radius: int, lanes: int) -> int:
 
 
 @inlined
+def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
+    """Write a vector; `past` the caches where it is a whole line."""
+    if past:
+        store_past(pointer, at, value)
+    else:
+        store(pointer, at, value)
+
+
+@inlined
 def copy_rest(source: Any, at: int, target: Any, to: int, whole: int, count: int) -> None:
     """What is left of a row behind its whole vectors: the last vector again, where there is one."""
     lanes = lane_count(source)
