@@ -185,7 +185,7 @@ def _packed_matrix(matrix: Tensor) -> Tensor:
 
 def _as_filtered(jet: Tensor) -> Tensor:
     """A jet [basis, …] in the order of the loops, by vertical derivatives; its own inverse."""
-    return jet if len(jet) == 1 else jet[_by_columns(len(jet))]
+    return jet if len(jet) == 1 else torch.cat([jet[k : k + 1] for k in _by_columns(len(jet))])
 
 
 @cache
