@@ -53,7 +53,8 @@ def kernel() -> str:
     ratios = [ms[f"order 2, {version}"][forward] / ms[f"seunet, {version}"][forward] for version in versions]
     text = (
         f"One thread, milliseconds of processor time (× the plain UNet), the smallest of {report['rounds']} rounds in "
-        f"turn. Order 2 × order 1, {forward}²: {', now '.join(f'{ratio:.2f}' for ratio in ratios)}. One core of this "
+        f"turn. The first pass finds weights that a training step has just changed, the second finds them as they "
+        f"were. Order 2 × order 1, {forward}²: {', now '.join(f'{ratio:.2f}' for ratio in ratios)}. One core of this "
         f"machine has {peak:.0f} billion multiply-adds a second in torch's best convolution, "
         f"{limits['matrix_product_gmac_per_second']:.0f} in its matrix product, and copies "
         f"{limits['copy_gb_per_second']:.0f} GB a second (read and written). At the first of these rates the "

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import seunet
 from seunet.errors import InputError
-from seunet.kernels.dispatch import chosen_backend, jet_convolution, mixed_pixels
+from seunet.kernels.dispatch import Pointwise, chosen_backend, jet_convolution, mixed_pixels
 from seunet.layers import GaussianConv2d
 from seunet.maths import filter_radius, jet_size
 
@@ -179,6 +179,25 @@ def test_mixed_pixels_are_a_1x1_convolution_whose_pixels_do_not_know_where_they_
     expected = torch.einsum("oc,bschw->bsohw", weight.double(), features.double()) + bias.double()[:, None, None]
     torch.testing.assert_close(mixed.double(), expected, rtol=1e-5, atol=1e-5)
     assert torch.equal(mixed_pixels(features[..., 4:8, 3:20], weight, bias), mixed[..., 4:8, 3:20])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("outputs", [2, 40])
+@pytest.mark.parametrize("size", [(9, 7), (40, 50), (12, 300)])
+def test_a_1x1_convolution_that_follows_at_once_gives_the_bits_of_two_steps(
+    size: tuple[int, int], outputs: int, order: int
+) -> None:
+    image, affine = torch.randn(1, 2, 3, *size), torch.randn(2, 2, 6)
+    given = image, torch.randn(jet_size(order), 3, 6), torch.tensor([0.7, 2.0]), [2, 4], "sampled", affine, True
+    then = Pointwise(torch.randn(outputs, 6), torch.randn(outputs))
+    with torch.no_grad():
+        between = jet_convolution(*given)
+        found = jet_convolution(*given, then=then)
+        assert torch.equal(found, mixed_pixels(between, then.weight, then.bias))
+        assert torch.equal(jet_convolution(*given, slice(2, 8), then=then), found[..., 2:8, :])
+        with seunet.kernel_backend("torch"):
+            torch.testing.assert_close(jet_convolution(*given, then=then), found, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(jet_convolution(*given, then=then), found, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "numba"])

@@ -35,7 +35,8 @@ BENCHMARK = Benchmark(
     4,
     arguments="--before e45b12c",
 )
-TASKS = ("forward 256", "forward 512", "training step")
+TASKS = ("forward 256", "forward 256 again", "forward 512", "training step")
+"""In turn: the first pass finds weights that a step has just changed, the second finds them as they were."""
 STEP_SHAPE = (4, 3, 128, 128)
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "plain": PlainUNet,
@@ -70,7 +71,8 @@ def runs(network: str) -> dict[str, Callable[[], None]]:
         loss.backward()
         optimiser.step()
 
-    return dict(zip(TASKS, (forward(256), forward(512), step), strict=True))
+    small = forward(256)
+    return dict(zip(TASKS, (small, small, forward(512), step), strict=True))
 
 
 def serve() -> None:

@@ -32,6 +32,7 @@ from seunet.kernels.jobs import (
     ROW_WEIGHT,
     ROW_WEIGHT_GRADIENT,
 )
+from seunet.kernels.row_loops import store_line
 from seunet.kernels.vectors.arithmetic import add, fused_multiply_add, maximum, multiply, subtract, where_positive
 from seunet.kernels.vectors.simd import (
     all_stored,
@@ -42,8 +43,6 @@ from seunet.kernels.vectors.simd import (
     lane_sum,
     load,
     offset,
-    store,
-    store_past,
 )
 
 """Rows of the table [ROWS, channels]: the numbers per channel that are given, then those that are found."""
@@ -76,15 +75,6 @@ def channel_statistics(maps: Any, first: int, apart: int, batch: int, pixels: in
         for n in range(whole, pixels):
             squares += (maps[at + n] - mean) ** 2
     return mean, squares / count
-
-
-@inlined
-def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
-    """Write a vector; `past` the caches where it is a whole line."""
-    if past:
-        store_past(pointer, at, value)
-    else:
-        store(pointer, at, value)
 
 
 @jit

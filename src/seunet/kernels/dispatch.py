@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,9 +15,13 @@ from torch.nn.functional import max_pool2d
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference
 from seunet.kernels.derivatives import check_transforms
-from seunet.maths.gaussian import half_taps, taps_and_slopes
+from seunet.kernels.kept import Kept
+from seunet.maths.gaussian import half_taps, order_of, taps_and_slopes
 from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
 from seunet.recording import is_recording
+
+if TYPE_CHECKING:
+    from seunet.kernels.jet import Mixing
 
 BACKENDS: Final = ("reference", "torch", "numba")
 
@@ -54,6 +57,15 @@ def chosen_backend(image: Tensor, *others: Tensor) -> str:
     return name
 
 
+class Pointwise(NamedTuple):
+    """A 1×1 convolution that all scales share: weight [C_out, C_in], bias [C_out]."""
+
+    weight: Tensor
+    bias: Tensor
+    kept: Kept | None = None
+    """Where what the loops need of it is kept between two calls; so in `jet_convolution`."""
+
+
 def jet_convolution(
     image: Tensor,
     coefficients: Tensor,
@@ -64,6 +76,8 @@ def jet_convolution(
     relu: bool = False,
     rows: slice | None = None,
     beside: Tensor | None = None,
+    then: Pointwise | None = None,
+    kept: Kept | None = None,
 ) -> Tensor:
     r"""y_k = Σ_ij α_ij (G^ij(σ_k) ⋆ f_k), then optionally max(a_k·y_k + b_k, 0).
 
@@ -77,20 +91,33 @@ def jet_convolution(
         relu: whether max(·, 0) follows.
         rows: the rows of the result that are wanted; all of them if None.
         beside: more channels, behind those of `image`: what two maps joined would give, without joining them.
+        then: what follows `affine` and ReLU at once.
 
     Returns:
         [B, scales, C_out, H, W], or with fewer rows.
     """
+    if then is not None and (affine is None or torch.is_grad_enabled()):
+        found = jet_convolution(image, coefficients, sigma, radii, discretisation, affine, relu, rows, beside)
+        return pointwise(found, then)
     backend = chosen_backend(image, coefficients, sigma)
     if backend == "numba":
-        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows, beside)
+        return _fused(image, coefficients, sigma, tuple(radii), discretisation, affine, relu, rows, beside, then, kept)
     image = _joined(image, beside)
-    taps = half_taps(sigma, radii, _order(coefficients), discretisation)
+    taps = half_taps(sigma, radii, order_of(len(coefficients)), discretisation)
     if backend == "reference":
         result = reference.jet_convolution(image, coefficients, taps)
     else:
         result = reference.separable_convolution(image, coefficients, taps)
-    return affine_relu(result if rows is None else result[..., rows, :], affine, relu)
+    result = affine_relu(result if rows is None else result[..., rows, :], affine, relu)
+    return result if then is None else pointwise(result, then)
+
+
+def pointwise(features: Tensor, then: Pointwise) -> Tensor:
+    """[B, scales, C_in, H, W] → [B, scales, C_out, H, W] by torch's operations."""
+    # A batched matrix product: a 1×1 `conv2d` is several times slower on the CPU in this memory layout.
+    pixels = features.flatten(0, 1).flatten(2)
+    mixed = torch.baddbmm(then.bias[None, :, None], then.weight.expand(pixels.shape[0], -1, -1), pixels)
+    return mixed.view(*features.shape[:2], -1, *features.shape[3:])
 
 
 def pooling_window(features: Tensor) -> tuple[int, int]:
@@ -162,21 +189,21 @@ def _joined(image: Tensor, beside: Tensor | None) -> Tensor:
     return image if beside is None else torch.cat([image, beside], dim=2)
 
 
-def mixed_pixels(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def mixed_pixels(features: Tensor, weight: Tensor, bias: Tensor, kept: Kept | None = None) -> Tensor:
     """A 1×1 convolution that all scales share, [B, γ, C_in, H, W] → [B, γ, C_out, H, W]; no gradient, on the CPU.
 
     A pixel has the same bits wherever it lies and however many there are: its sum is taken channel by channel.
     """
     from seunet.kernels import jet as fused
 
-    scales, outputs = features.shape[1], len(weight)
-    affine = torch.stack([torch.ones_like(bias), bias])[:, None].expand(2, scales, outputs).contiguous()
-    return fused.convolve(features, fused.Filters(None, (0,) * scales), weight.t()[None], affine, False)
+    scales, mixing = features.shape[1], _pixel_mixing(Pointwise(weight, bias, kept), features.shape[1], features.dtype)
+    return fused.convolve(features, fused.Filters(None, (0,) * scales), mixing)
 
 
-def _order(coefficients: Tensor) -> int:
-    """N from the size of the basis, (N + 1)(N + 2)/2."""
-    return (math.isqrt(8 * coefficients.shape[0] + 1) - 3) // 2
+def _pixel_mixing(then: Pointwise, scales: int, dtype: torch.dtype) -> Mixing:
+    from seunet.kernels import jet as fused
+
+    return (then.kept or Kept()).made(fused.pixel_mixing, (then.weight, then.bias), scales, dtype)
 
 
 @lru_cache(maxsize=1024)
@@ -198,10 +225,12 @@ def _fused(
     relu: bool,
     rows: slice | None,
     beside: Tensor | None,
+    then: Pointwise | None,
+    kept: Kept | None,
 ) -> Tensor:
     from seunet.kernels import jet as fused  # Numba takes a second to import: only where it is used
 
-    order = _order(coefficients)
+    order = order_of(len(coefficients))
     # Half precision has no arithmetic of its own on most CPUs: computed in single precision.
     dtype = image.dtype if image.dtype in (torch.float32, torch.float64) else torch.float32
     weights = coefficients.to(dtype)
@@ -210,8 +239,10 @@ def _fused(
         taps = _frozen_taps(tuple(sigma.tolist()), radii, order, discretisation, dtype)
         folded = None if affine is None else affine.to(dtype).contiguous()
         more = None if beside is None else beside.to(dtype)
-        filters = fused.Filters(taps, radii)
-        return fused.convolve(image.to(dtype), filters, weights, folded, relu, rows, more).to(image.dtype)
+        matrix = (kept or Kept()).made(fused.packed, (weights,))
+        mixing = fused.Mixing(matrix, weights.shape[2], folded, relu)
+        after = None if then is None else _pixel_mixing(then, len(radii), dtype)
+        return fused.convolve(image.to(dtype), fused.Filters(taps, radii), mixing, rows, more, after).to(image.dtype)
 
     source = _joined(image, beside).to(dtype).contiguous()
     # The slopes are needed in the backward pass alone, but come with the taps.

@@ -14,7 +14,7 @@ from seunet.kernels import jobs as tasks
 from seunet.kernels import threads as team
 from seunet.kernels.derivatives import once_differentiable
 from seunet.kernels.jobs import VECTOR_BYTES, round_up, scratch_address
-from seunet.maths.gaussian import jet_orders
+from seunet.maths.gaussian import jet_orders, order_of
 
 _CACHE_BYTES = 512 * 1024
 """What the buffers of one strip may take: half of a common second-level cache."""
@@ -98,32 +98,39 @@ def _common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands
     }
 
 
+class Mixing(NamedTuple):
+    """How channels are mixed: coefficients as `packed`, and what follows, `affine` [2, scales, C_out] and a ReLU."""
+
+    matrix: Tensor
+    outputs: int
+    affine: Tensor | None = None
+    relu: bool = False
+
+
 def convolve(
     image: Tensor,
     filters: Filters,
-    coefficients: Tensor,
-    affine: Tensor | None,
-    relu: bool,
+    mixing: Mixing,
     rows: slice | None = None,
     beside: Tensor | None = None,
+    then: Mixing | None = None,
 ) -> Tensor:
-    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.  `affine` is [2, scales, C_out].
+    """[B, scales or 1, C_in, H, W] → [B, scales, C_out, H, W]; no gradient.
 
     With `rows`, these rows of the result alone: [B, scales, C_out, rows, W].  With `beside`, the channels of `image`
-    are followed by those of this map.
+    are followed by those of this map.  `then` mixes the result again, which has an affine: pixel by pixel, no ReLU.
     """
     batch, _, channels, height, width = image.shape
     image, beside = in_whole_rows(image), None if beside is None else in_whole_rows(beside)
     beside_from, channels = channels, channels + (0 if beside is None else beside.shape[2])
     first, last, _ = (rows or slice(None)).indices(height)
-    scales, outputs, dtype, height = len(filters.radii), coefficients.shape[2], image.dtype, max(0, last - first)
-    result = image.new_empty(batch, scales, outputs, height, width)
+    scales, outputs, dtype, height = len(filters.radii), mixing.outputs, image.dtype, max(0, last - first)
+    written = outputs if then is None else then.outputs
+    result = image.new_empty(batch, scales, written, height, width)
     orders, lanes = filters.order + 1, VECTOR_BYTES // dtype.itemsize
     wide = min(_BLOCK, round_up(width, lanes))
-    padded = round_up(outputs, 4)
-    matrix = _packed_matrix(_as_filtered(coefficients, filters).reshape(filters.basis * channels, outputs))
     bands = _bands(batch, scales, height)
-    rows_of_strip = filters.basis * channels + padded
+    rows_of_strip = max(filters.basis * channels, round_up(written, 4)) + round_up(outputs, 4)
     strip = _strip_rows(-(-height // bands), wide * rows_of_strip, dtype)
     floats = _rows_room(wide, filters, lanes, orders) + rows_of_strip * (strip * wide + lanes)
     job = _common_job(image, filters, outputs, strip, bands) | {
@@ -133,10 +140,13 @@ def convolve(
         tasks.JOB_FIRST_ROW: first,
         tasks.JOB_ROWS: height,
         tasks.JOB_RESULT: result.data_ptr(),
-        tasks.JOB_MATRIX: matrix.data_ptr(),
-        tasks.JOB_AFFINE: 0 if affine is None else affine.data_ptr(),
-        tasks.JOB_RELU: int(relu),
+        tasks.JOB_MATRIX: mixing.matrix.data_ptr(),
+        tasks.JOB_AFFINE: 0 if mixing.affine is None else mixing.affine.data_ptr(),
+        tasks.JOB_RELU: int(mixing.relu),
     }
+    if then is not None and then.affine is not None:
+        places = tasks.JOB_THEN, tasks.JOB_THEN_OUT, tasks.JOB_THEN_AFFINE
+        job |= dict(zip(places, (then.matrix.data_ptr(), then.outputs, then.affine.data_ptr()), strict=True))
     job |= dict(zip((tasks.JOB_IMAGE_STEP, tasks.JOB_SCALE_STEP, tasks.JOB_CHANNEL_STEP), _steps(image), strict=True))
     if beside is not None:
         places = tasks.JOB_BESIDE_IMAGE_STEP, tasks.JOB_BESIDE_SCALE_STEP, tasks.JOB_BESIDE_CHANNEL_STEP
@@ -156,21 +166,32 @@ def _steps(maps: Tensor) -> tuple[int, int, int]:
     return maps.stride(0), maps.stride(1) if maps.shape[1] > 1 else 0, maps.stride(2)
 
 
+def packed(coefficients: Tensor) -> Tensor:
+    """Coefficients [basis, C_in, C_out] as the loops of `convolve` read them."""
+    return _packed_matrix(_as_filtered(coefficients).flatten(0, 1))
+
+
+def pixel_mixing(weight: Tensor, bias: Tensor, scales: int, dtype: torch.dtype) -> Mixing:
+    """A 1×1 convolution, weight [C_out, C_in] and bias [C_out], the same at all scales."""
+    affine = torch.stack([torch.ones_like(bias), bias])[:, None].expand(2, scales, len(weight))
+    return Mixing(packed(weight.t()[None].to(dtype)), len(weight), affine.to(dtype).contiguous())
+
+
 def _packed_matrix(matrix: Tensor) -> Tensor:
     """The matrix with columns of zeros up to a multiple of four, four columns after the other: as `mix` reads it."""
     padded = torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 4))
     return padded.view(len(padded), -1, 4).transpose(0, 1).contiguous()
 
 
-def _as_filtered(jet: Tensor, filters: Filters) -> Tensor:
+def _as_filtered(jet: Tensor) -> Tensor:
     """A jet [basis, …] in the order of the loops, by vertical derivatives; its own inverse."""
-    return jet if filters.order == 0 else jet[_by_columns(filters.order)]
+    return jet if len(jet) == 1 else torch.cat([jet[k : k + 1] for k in _by_columns(len(jet))])
 
 
 @cache
-def _by_columns(order: int) -> list[int]:
+def _by_columns(basis: int) -> list[int]:
     """Where each derivative of the loops stands in the order of the package."""
-    named = jet_orders(order)
+    named = jet_orders(order_of(basis))
     return [named.index((j, i)) for i, j in named]
 
 
@@ -203,7 +224,7 @@ def gradients(
     bands = _bands(batch, scales, height)
     matrix_part = image.new_zeros(batch * scales * bands, jet_rows, image_rows) if wants_coefficients else None
     sigma_part = image.new_zeros(scales, batch * bands) if wants_sigma else None
-    signed = _as_filtered(coefficients * _signs(filters, coefficients), filters)
+    signed = _as_filtered(coefficients * _signs(filters, coefficients))
     matrix = _packed_matrix(signed.transpose(1, 2).reshape(basis * outputs, channels))
     spread = _packed_matrix(signed.transpose(0, 1).reshape(channels, basis * outputs))
     rows_of_strip = (2 if wants_sigma else 1) * jet_rows + 2 * image_rows
@@ -225,7 +246,7 @@ def gradients(
     summed = None
     if matrix_part is not None:
         summed = matrix_part.sum(0)[: basis * outputs, :channels].reshape(basis, outputs, channels)
-        summed = _as_filtered(summed.transpose(1, 2), filters) * _signs(filters, coefficients)
+        summed = _as_filtered(summed.transpose(1, 2)) * _signs(filters, coefficients)
     return Gradients(image_part, summed, None if sigma_part is None else sigma_part.sum(1).flip(0))
 
 
@@ -236,7 +257,7 @@ class FusedJetConvolution(torch.autograd.Function):
     def forward(ctx: Any, image: Tensor, coefficients: Tensor, sigma: Tensor, filters: Filters) -> Tensor:
         ctx.save_for_backward(image, coefficients)
         ctx.filters = filters
-        return convolve(image, filters, coefficients, None, False)
+        return convolve(image, filters, Mixing(packed(coefficients), coefficients.shape[2]))
 
     @staticmethod
     @once_differentiable

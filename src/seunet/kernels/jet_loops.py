@@ -53,21 +53,35 @@ from seunet.kernels.jobs import (
     JOB_TAP_STRIDE,
     JOB_TAPS,
     JOB_TASKS,
+    JOB_THEN,
+    JOB_THEN_AFFINE,
+    JOB_THEN_OUT,
     JOB_WIDTH,
     ROWS_AT_ONCE,
 )
-from seunet.kernels.row_loops import block_from, fill, read_rows, round_up, row_room, whole_vectors, write_rows
+from seunet.kernels.row_loops import (
+    block_from,
+    fill,
+    finish_rows,
+    read_rows,
+    round_up,
+    row_room,
+    whole_vectors,
+    write_rows,
+)
 from seunet.kernels.strip_loops import bank_of_scale, jet_rows, task_place
 from seunet.kernels.vectors.simd import all_stored, fetch_add, float_pointer, lane_count, offset
 
 
 @inlined
 def forward_task(
-    job: Any, task: int, scratch: Any, image: Any, beside: Any, result: Any, taps: Any, matrix: Any, affine: Any
-) -> None:
+    job: Any, task: int, scratch: Any, image: Any, beside: Any, result: Any, taps: Any, matrix: Any, affine: Any,
+    then_matrix: Any, then_affine: Any,
+) -> None:  # fmt: skip
     """One band of rows of one group of one image: result = mix(jet(image)), or mix(image) where there are no taps.
 
-    The channels from JOB_BESIDE_FROM on are those of the map `beside`.
+    The channels from JOB_BESIDE_FROM on are those of the map `beside`.  With JOB_THEN the result, which has an
+    affine, is mixed once more by another matrix while it is in the cache: what lies between is never written.
     """
     channels, outputs, height, width = job[JOB_IN], job[JOB_OUT], job[JOB_HEIGHT], job[JOB_WIDTH]
     orders, strip, scales = job[JOB_ORDERS], job[JOB_STRIP], job[JOB_SCALES]
@@ -84,10 +98,12 @@ def forward_task(
     copied = scratch
     down = offset(copied, (ROWS_AT_ONCE + 2 * radius) * pitch)
     jets = offset(down, orders * ROWS_AT_ONCE * pitch)
-    mixed = offset(jets, basis * channels * apart)
+    # What is mixed twice comes to lie where its jet was.
+    written = job[JOB_OUT] if job[JOB_THEN] == 0 else job[JOB_THEN_OUT]
+    mixed = offset(jets, max(basis * channels, round_up(written, 4)) * apart)
     first_plane = image_index * job[JOB_IMAGE_STEP] + scale * job[JOB_SCALE_STEP]
     first_beside = image_index * job[JOB_BESIDE_IMAGE_STEP] + scale * job[JOB_BESIDE_SCALE_STEP]
-    output_planes = (image_index * scales + scale) * outputs
+    output_planes = (image_index * scales + scale) * written
 
     for left in range(0, width, job[JOB_BLOCK]):
         block = block_from(height, width, left, job[JOB_BLOCK], radius, lanes)
@@ -112,14 +128,17 @@ def forward_task(
                         )  # fmt: skip
             pixel_count = whole_vectors(block, count, lanes)
             mix(matrix, round_up(outputs, 4), basis * channels, jets, apart, pixel_count, mixed, apart)
-            for output in range(outputs):
+            found, numbers, relu = mixed, affine, job[JOB_RELU] != 0
+            if job[JOB_THEN] != 0:
+                scale_at, shift_at = scale * outputs, (scales + scale) * outputs
+                finish_rows(mixed, outputs, apart, pixel_count, affine, scale_at, shift_at, relu)
+                mix(then_matrix, round_up(written, 4), outputs, mixed, apart, pixel_count, jets, apart)
+                found, numbers, relu = jets, then_affine, False
+            for output in range(written):
                 at = ((output_planes + output) * job[JOB_ROWS] + top - job[JOB_FIRST_ROW]) * width + left
-                scale_at = scale * outputs + output if job[JOB_AFFINE] != 0 else -1
-                shift_at = (scales + scale) * outputs + output
-                write_rows(
-                    offset(mixed, output * apart), block, count, result, at, affine, scale_at, shift_at,
-                    job[JOB_RELU] != 0,
-                )  # fmt: skip
+                scale_at = scale * written + output if job[JOB_AFFINE] != 0 else -1
+                shift_at = (scales + scale) * written + output
+                write_rows(offset(found, output * apart), block, count, result, at, numbers, scale_at, shift_at, relu)
 
 
 def make_worker(dtype: types.Float, backward: bool) -> Any:
@@ -144,7 +163,10 @@ def make_worker(dtype: types.Float, backward: bool) -> Any:
                 )  # fmt: skip
             else:
                 affine, beside = float_pointer(job[JOB_AFFINE], dtype), float_pointer(job[JOB_BESIDE], dtype)
-                forward_task(job, task, scratch, image, beside, result, taps, matrix, affine)
+                forward_task(
+                    job, task, scratch, image, beside, result, taps, matrix, affine,
+                    float_pointer(job[JOB_THEN], dtype), float_pointer(job[JOB_THEN_AFFINE], dtype),
+                )  # fmt: skip
         all_stored()
 
     return worker

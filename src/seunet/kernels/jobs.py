@@ -54,8 +54,11 @@ ROWS_AT_ONCE: Final = 8
     JOB_MATRIX_GRADIENT,
     JOB_SIGMA_GRADIENT,
     JOB_SPREAD,
+    JOB_THEN,
+    JOB_THEN_OUT,
+    JOB_THEN_AFFINE,
     JOB_LENGTH,
-) = range(39)
+) = range(42)
 
 (
     PLANES_NEXT_TASK,

@@ -30,7 +30,7 @@ from seunet.kernels.jobs import (
     PLANES_SMALL_WIDTH,
     POOL,
 )
-from seunet.kernels.row_loops import copy_row, fill, round_up
+from seunet.kernels.row_loops import copy_row, fetch_rows, fill, round_up, store_line
 from seunet.kernels.vectors.arithmetic import (
     add,
     even_lanes,
@@ -43,22 +43,47 @@ from seunet.kernels.vectors.arithmetic import (
     subtract,
     where_equal,
 )
-from seunet.kernels.vectors.simd import fetch_add, float_pointer, lane_count, load, offset, store
+from seunet.kernels.vectors.simd import (
+    all_stored,
+    fetch_add,
+    float_pointer,
+    floats_to_line,
+    lane_count,
+    load,
+    offset,
+    store,
+    store_first,
+)
+
+UPSAMPLED_AT_ONCE = 4
+"""Rows."""
 
 
 @inlined
 def pool_plane(large: Any, width: int, small: Any, height: int, small_width: int, row: Any) -> None:
     """small(j, i) = the largest of the 2×2 pixels of `large` from (2j, 2i)."""
-    lanes, room = lane_count(large), round_up(2 * small_width, 2 * lane_count(large))
-    result = offset(row, 2 * room)
+    lanes = lane_count(large)
+    whole = small_width // lanes * lanes
+    rest = small_width - whole
     for j in range(height):
-        copy_row(large, 2 * j * width, row, 0, 2 * small_width)
-        copy_row(large, (2 * j + 1) * width, row, room, 2 * small_width)
-        for i in range(0, small_width, lanes):
-            first = maximum(load(row, 2 * i), load(row, room + 2 * i))
-            second = maximum(load(row, 2 * i + lanes), load(row, room + 2 * i + lanes))
-            store(result, i, maximum(even_lanes(first, second), odd_lanes(first, second)))
-        copy_row(result, 0, small, j * small_width, small_width)
+        at, to = 2 * j * width, j * small_width
+        past = floats_to_line(small, to) == 0
+        fetch_rows(large, at + 2 * width, width, 2, width)
+        for i in range(0, whole, lanes):
+            store_line(small, to + i, pooled(large, at + 2 * i, at + width + 2 * i), past)
+        if rest > 0:
+            copy_row(large, at + 2 * whole, row, 0, 2 * rest)
+            copy_row(large, at + width + 2 * whole, row, 2 * lanes, 2 * rest)
+            store_first(small, to + whole, pooled(row, 0, 2 * lanes), rest)
+
+
+@inlined
+def pooled(rows: Any, top: int, bottom: int) -> Any:
+    """The largest of each 2×2 pixels of two vectors from `top` and two from `bottom`."""
+    lanes = lane_count(rows)
+    first = maximum(load(rows, top), load(rows, bottom))
+    second = maximum(load(rows, top + lanes), load(rows, bottom + lanes))
+    return maximum(even_lanes(first, second), odd_lanes(first, second))
 
 
 @inlined
@@ -106,25 +131,59 @@ def upsample_plane(
     """
     lanes = lane_count(small)
     room = round_up(width + 2, lanes) + lanes
-    large_row, far_row = offset(row, room), offset(row, 3 * room)
-    for y in range(large_height):
-        j = min(y, 2 * height - 1) // 2
-        near, far = j, j - 1 if min(y, 2 * height - 1) % 2 == 0 else j + 1
-        far = min(max(far, 0), height - 1)
-        # Row i of the plane is at row[i + 1], with its edges repeated on both sides.
-        # Blended in the buffer, in whole vectors to beyond its end: a pixel's rounding must not depend on its column.
-        copy_row(small, near * width, row, 1, width)
-        copy_row(small, far * width, far_row, 0, width)
-        blend_row(far_row, 0, 0.25, 0.75, row, 1, round_up(width, lanes))
-        row[0], row[width + 1] = row[1], row[width]
-        for i in range(0, width, lanes):
-            centre = multiply(vector_of(row, 0.75), load(row, i + 1))
-            even = fused_multiply_add(vector_of(row, 0.25), load(row, i), centre)
-            odd = fused_multiply_add(vector_of(row, 0.25), load(row, i + 2), centre)
-            store(large_row, 2 * i, interleaved_low(even, odd))
-            store(large_row, 2 * i + lanes, interleaved_high(even, odd))
-        large_row[2 * width] = large_row[2 * width - 1]
-        copy_row(large_row, 0, result, y * large_width, large_width)
+    rest = offset(row, UPSAMPLED_AT_ONCE * room)
+    for first in range(0, large_height, UPSAMPLED_AT_ONCE):
+        # Several rows at a time: a load must not wait for the store just before it.
+        last = min(first + UPSAMPLED_AT_ONCE, large_height)
+        for y in range(first, last):
+            j = min(y, 2 * height - 1) // 2
+            far = j - 1 if min(y, 2 * height - 1) % 2 == 0 else j + 1
+            far = min(max(far, 0), height - 1)
+            blended_row(small, j * width, far * width, width, offset(row, (y - first) * room), rest)
+        for y in range(first, last):
+            widen_row(offset(row, (y - first) * room), width, result, y * large_width, large_width, rest)
+
+
+@jit
+def blended_row(small: Any, near: int, far: int, width: int, row: Any, rest: Any) -> None:
+    """row[i + 1] = ¾ small[near + i] + ¼ small[far + i], edges repeated.
+
+    What fills no vector is computed in one too: a pixel's rounding must not depend on its column.
+    """
+    lanes = lane_count(small)
+    whole = width // lanes * lanes
+    three_quarters, quarter = vector_of(small, 0.75), vector_of(small, 0.25)
+    for c in range(0, whole, lanes):
+        kept = multiply(three_quarters, load(small, near + c))
+        store(row, c + 1, fused_multiply_add(quarter, load(small, far + c), kept))
+    if whole < width:
+        copy_row(small, near + whole, rest, 0, width - whole)
+        copy_row(small, far + whole, rest, lanes, width - whole)
+        kept = multiply(three_quarters, load(rest, 0))
+        store(row, whole + 1, fused_multiply_add(quarter, load(rest, lanes), kept))
+    row[0], row[width + 1] = row[1], row[width]
+
+
+@jit
+def widen_row(row: Any, width: int, result: Any, to: int, large_width: int, rest: Any) -> None:
+    """result[2i] = ¼ row[i] + ¾ row[i + 1], result[2i + 1] = ¾ row[i + 1] + ¼ row[i + 2]; the last one repeated."""
+    lanes = lane_count(row)
+    whole = (width if large_width == 2 * width else min(large_width // 2, width - 1)) // lanes * lanes
+    three_quarters, quarter = vector_of(row, 0.75), vector_of(row, 0.25)
+    past = floats_to_line(result, to) == 0
+    for i in range(0, width, lanes):
+        centre = multiply(three_quarters, load(row, i + 1))
+        even = fused_multiply_add(quarter, load(row, i), centre)
+        odd = fused_multiply_add(quarter, load(row, i + 2), centre)
+        if i < whole:
+            store_line(result, to + 2 * i, interleaved_low(even, odd), past)
+            store_line(result, to + 2 * i + lanes, interleaved_high(even, odd), past)
+        else:
+            store(rest, 2 * (i - whole), interleaved_low(even, odd))
+            store(rest, 2 * (i - whole) + lanes, interleaved_high(even, odd))
+    if large_width > 2 * whole:
+        rest[2 * (width - whole)] = rest[2 * (width - whole) - 1]
+        copy_row(rest, 0, result, to + 2 * whole, large_width - 2 * whole)
 
 
 @jit
@@ -206,5 +265,6 @@ def make_worker(dtype: types.Float, gradient: bool) -> Any:
                 upsample_plane(
                     offset(small, small_at), height, width, offset(result, large_at), large_height, large_width, row
                 )
+        all_stored()
 
     return plane_worker

@@ -13,6 +13,7 @@ from seunet.kernels.vectors.simd import (
     floats_to_line,
     lane_count,
     load,
+    offset,
     splat,
     store,
     store_first,
@@ -32,6 +33,15 @@ round_up = jit(jobs.round_up)
 def row_room(wide: int, radius: int, lanes: int) -> int:
     """Floats of a row with `radius` more on both sides, all in whole vectors."""
     return wide + 2 * round_up(radius, lanes)
+
+
+@inlined
+def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
+    """Write a vector; `past` the caches where it is a whole line."""
+    if past:
+        store_past(pointer, at, value)
+    else:
+        store(pointer, at, value)
 
 
 @inlined
@@ -90,6 +100,18 @@ def finished(value: Any, is_affine: bool, scale: Any, shift: Any, zero: Any, rel
     if is_affine:
         value = fused_multiply_add(scale, value, shift)
     return maximum(value, zero) if relu else value
+
+
+@jit
+def finish_rows(
+    rows: Any, many: int, apart: int, count: int, affine: Any, scale_at: int, shift_at: int, relu: bool
+) -> None:
+    """So many rows of whole vectors, `finished` where they are."""
+    for number in range(many):
+        scale, shift = splat(affine[scale_at + number]), splat(affine[shift_at + number])
+        row = offset(rows, number * apart)
+        for n in range(0, count, lane_count(rows)):
+            store(row, n, finished(load(row, n), True, scale, shift, vector_of(rows, 0.0), relu))
 
 
 @jit

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError, check_known
-from seunet.kernels.dispatch import jet_convolution
+from seunet.kernels.dispatch import Pointwise, jet_convolution
+from seunet.kernels.kept import Kept
 from seunet.limits import MAX_CHANNELS, MAX_ORDER, MAX_SCALES
 from seunet.maths.gaussian import DISCRETISATIONS, full_taps, half_taps, jet_orders, jet_size
 from seunet.maths.sigma import SigmaRange, constrain, equal_range, filter_radius, free_sigma
@@ -72,6 +73,7 @@ class GaussianConv2d(nn.Module):
         else:
             shared = sigma == "constrained" and self.sigma_range.tied
             self.sigma_position = nn.Parameter(torch.empty(1 if shared else scales))
+        self._kept = Kept()
         self._set_bounds(1.0)
         self.reset_parameters()
 
@@ -178,15 +180,17 @@ class GaussianConv2d(nn.Module):
         relu: bool = False,
         rows: slice | None = None,
         beside: Tensor | None = None,
+        then: Pointwise | None = None,
     ) -> Tensor:
-        """See the class; `affine` [2, γ, C_out/γ] and `relu` are what may follow at once (`ScaleNorm2d.folded`).
+        """See the class; `affine` [2, γ, C_out/γ] (`ScaleNorm2d.folded`), `relu` and `then` may follow at once.
 
         `rows`: those of the result that are wanted, where what is above and below them is there to be looked at.
         `beside` has the channels that follow those of `features`, where they are two maps.
         """
         features = self._checked(features, 0 if beside is None else beside.shape[2])
+        sigma, radii = self.filters()
         return jet_convolution(
-            features, self.coefficients, *self.filters(), self.discretisation, affine, relu, rows, beside
+            features, self.coefficients, sigma, radii, self.discretisation, affine, relu, rows, beside, then, self._kept
         )
 
     def _checked(self, features: Tensor, more: int) -> Tensor:

@@ -11,13 +11,16 @@ from torch.nn.functional import avg_pool2d, pad
 
 from seunet.errors import InputError, check_known
 from seunet.kernels.dispatch import (
+    Pointwise,
     batch_norm_relu,
     max_pool,
     mixed_pixels,
+    pointwise,
     pooled_at_any_size,
     pooling_window,
     runs_in_whole_vectors,
 )
+from seunet.kernels.kept import Kept
 from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import remember, synced_batch_norm, together
 from seunet.recording import is_recording
@@ -36,6 +39,7 @@ class ScaleNorm2d(nn.Module):
         self.norm = nn.BatchNorm2d(channels * scales if kind == "group" else channels)
         self.synced = False
         """Whether a batch is that of all processes that train together, or that of this one."""
+        self._kept = Kept()
 
     def forward(self, features: Tensor, relu: bool = False) -> Tensor:
         flat = features.flatten(1, 2) if self.kind == "group" else features.flatten(0, 1)
@@ -73,9 +77,16 @@ class ScaleNorm2d(nn.Module):
         norm = self.norm
         if norm.training or norm.running_mean is None or norm.running_var is None:
             return None
-        scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-        pair = torch.stack([scale, norm.bias - scale * norm.running_mean])
-        return pair.view(2, -1, self.channels).expand(2, self.scales, self.channels)
+        given = norm.weight, norm.bias, norm.running_mean, norm.running_var
+        return self._kept.made(_folded, given, norm.eps, self.scales, self.channels)
+
+
+def _folded(
+    weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, epsilon: float, scales: int, channels: int
+) -> Tensor:
+    scale = weight / torch.sqrt(variance + epsilon)
+    pair = torch.stack([scale, bias - scale * mean])
+    return pair.view(2, -1, channels).expand(2, scales, channels)
 
 
 LEAST_PRODUCT: Final = (8, 1024)
@@ -89,20 +100,19 @@ class SharedPointwise(nn.Module):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(in_channels, out_channels, kernel_size=1)
+        self._kept = Kept()
+
+    def parts(self) -> Pointwise:
+        """What it computes with."""
+        return Pointwise(self.convolution.weight.flatten(1), self.convolution.bias, self._kept)  # type: ignore[arg-type]
 
     def forward(self, features: Tensor) -> Tensor:
         if hooked(self.convolution):
             seen: Tensor = self.convolution(features.flatten(0, 1))
             return seen.view(*features.shape[:2], *seen.shape[1:])
-        # For many outputs our own product is faster still, and has the same bits; for two it is neither.
-        many = self.convolution.out_channels >= LEAST_PRODUCT[0]
-        if many and not torch.is_grad_enabled() and runs_in_whole_vectors(features):
+        if not torch.is_grad_enabled() and runs_in_whole_vectors(features):
             return self.tile_invariant(features)
-        # A batched matrix product: a 1×1 `conv2d` is several times slower on the CPU in this memory layout.
-        weight, bias = self.convolution.weight.flatten(1), self.convolution.bias
-        pixels = features.flatten(0, 1).flatten(2)
-        mixed = torch.baddbmm(bias[None, :, None], weight.expand(pixels.shape[0], -1, -1), pixels)  # type: ignore[index]
-        return mixed.view(*features.shape[:2], -1, *features.shape[3:])
+        return pointwise(features, self.parts())
 
     def tile_invariant(self, features: Tensor) -> Tensor:
         """The same, with a result for a pixel that does not depend on where it lies, nor on how many there are.
@@ -110,7 +120,7 @@ class SharedPointwise(nn.Module):
         A slide cut into other tiles would otherwise differ in the last bit, and sometimes in a label.
         """
         if runs_in_whole_vectors(features):
-            return mixed_pixels(features, self.convolution.weight.flatten(1), self.convolution.bias)  # type: ignore[arg-type]
+            return mixed_pixels(features, *self.parts())
         outputs, (rows, columns) = self.convolution.out_channels, LEAST_PRODUCT
         weight = pad(self.convolution.weight.flatten(1), (0, 0, 0, -outputs % rows))
         bias = pad(self.convolution.bias, (0, -outputs % rows))  # type: ignore[arg-type]

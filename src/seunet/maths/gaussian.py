@@ -170,6 +170,11 @@ def jet_size(order: int) -> int:
     return (order + 1) * (order + 2) // 2
 
 
+def order_of(size: int) -> int:
+    """N of a jet of so many derivatives."""
+    return (math.isqrt(8 * size + 1) - 3) // 2
+
+
 def jet_basis(taps: Tensor) -> Tensor:
     """Full 1-D taps [order + 1, size] → the 2-D filters G^{i,j}(y, x) of the jet, [basis, size, size]."""
     return torch.stack([torch.outer(taps[j], taps[i]) for i, j in jet_orders(len(taps) - 1)])

@@ -46,10 +46,18 @@ class ConvolutionBlock(nn.Module):
             _fusing() and not recording and isinstance(first, GaussianConv2d) and not hooked(self, first, *self.norms)
         )
 
-    def forward(self, features: Tensor, beside: Tensor | None = None) -> Tensor:
-        """`beside`: a map whose channels follow those of `features`, if this block `reads_two_maps`."""
+    def mixes_at_once(self, pointwise: nn.Module) -> bool:
+        """Whether `forward` takes the 1×1 convolution that follows: where nobody looks at what lies between."""
+        fusing = _fusing() and not is_recording() and type(pointwise) is SharedPointwise
+        return fusing and not hooked(self, pointwise, *pointwise.children())
+
+    def forward(self, features: Tensor, beside: Tensor | None = None, then: SharedPointwise | None = None) -> Tensor:
+        """`beside`: a map whose channels follow those of `features`, if this block `reads_two_maps`.
+
+        `then`: what follows the block, if it `mixes_at_once`.
+        """
         fusing = _fusing()
-        more = {} if beside is None else {"beside": beside}
+        more: dict[str, Any] = {} if beside is None else {"beside": beside}
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             if hooked(norm, *norm.children()):
                 features = norm(convolution(features)).relu()
@@ -59,9 +67,20 @@ class ConvolutionBlock(nn.Module):
                 features = norm(convolution(features, **more), relu=True)
             else:
                 # Frozen statistics are an affine map, which the convolution applies while its result is in the cache.
+                last = convolution is self.convolutions[-1] and isinstance(convolution, GaussianConv2d)
+                if then is not None and last:
+                    more["then"], then = then.parts(), None
                 features = convolution(features, affine=folded, relu=True, **more)
             more = {}
-        return features
+        return features if then is None else then(features)
+
+
+def _followed(pointwise: nn.Module | None, block: nn.Module, *maps: Tensor) -> Tensor:
+    """The block and the 1×1 convolution behind it, if there is one: at once where the block can."""
+    if pointwise is not None and block.mixes_at_once(pointwise):  # type: ignore[operator]
+        return block(*maps, then=pointwise)  # type: ignore[no-any-return]
+    features: Tensor = block(*maps)
+    return features if pointwise is None else pointwise(features)
 
 
 def _fusing() -> bool:
@@ -132,32 +151,39 @@ class ScaleUNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits of every scale, [B, γ, classes, H, W]."""
-        features = self.features(images)
-        return self.head(features)  # type: ignore[no-any-return]
+        return self._through(images, self.head)
 
     def features(self, images: Tensor) -> Tensor:
         """What the head sees: [B, γ, C, H, W].  A SEUNet also takes an image for each scale: [B, γ, colours, H, W]."""
+        return self._through(images, None)
+
+    def _through(self, images: Tensor, head: nn.Module | None) -> Tensor:
+        """`features`, and the head of them if one is given."""
         if images.ndim not in self.image_axes or images.shape[-3] != self.in_channels:
             raise InputError(
                 f"`images` of shape {list(images.shape)} must be [batch, {self.in_channels}, height, width]"
             )
         if not images.is_floating_point():
             raise InputError(f"`images` of type {images.dtype} must be floating point, e.g. images.float() / 255")
-        features: Tensor = self.encoder[0](images)
-        skips = []
-        for block in list(self.encoder)[1:]:
-            skips.append(features)
-            features = block(self.pooling(features))
+        *descending, deepest = self.encoder
+        features, skips = images, []
+        for block in descending:
+            skips.append(block(features))
+            features = self.pooling(skips[-1])
         join = _side_by_side if self.pooling.kind == "none" else join_upsampled
-        for reducer, block in zip(self.reducers, self.decoder, strict=True):
-            # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
+        # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
+        first, *others = *self.reducers, head if self.projection is None else None
+        features = _followed(first, deepest, features)
+        for block, pointwise in zip(self.decoder, others, strict=True):
             # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
-            rising = reducer(features)
             if join is join_upsampled and block.reads_two_maps():  # type: ignore[operator]
-                features = block(skips[-1], upsampled(rising, *skips.pop().shape[3:]))
+                features = _followed(pointwise, block, skips[-1], upsampled(features, *skips.pop().shape[3:]))
             else:
-                features = block(join(skips.pop(), rising))
-        return features if self.projection is None else self.projection(features)
+                features = _followed(pointwise, block, join(skips.pop(), features))
+        if self.projection is not None:
+            features = self.projection(features)
+            return features if head is None else head(features)  # type: ignore[no-any-return]
+        return features
 
     @property
     def rim(self) -> int | None:
