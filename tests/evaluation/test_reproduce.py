@@ -69,10 +69,14 @@ def protocol_file(nuclei: Path, tmp_path: Path) -> Path:
 def test_every_shipped_protocol_loads_with_the_training_of_each_of_its_models(path: Path) -> None:
     protocol = read_protocol(path)
     listed = list(jobs(protocol))
-    assert {job.entry.name for job in listed} >= {"CNN", "SEUNet"}
+    names = {job.entry.name for job in listed}
     assert all(job.config.data.root == protocol.data and job.config.seed == job.seed for job in listed)
+    if "width" in path.name:  # a question of its own, of SEUNets alone
+        assert len(names) == 2
+        return
+    assert names >= {"CNN", "SEUNet"}
     for name in () if "demonstration" in protocol.title else PAPER[protocol.paper].equivariance:
-        assert name in {job.entry.name for job in listed}
+        assert name in names
 
 
 def test_the_report_has_the_paper_s_tables_with_its_numbers_and_every_picture_inside(
