@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable
 
 import pytest
@@ -75,14 +74,11 @@ def test_it_is_made_once_for_the_same_numbers() -> None:
 
 def test_copies_and_files_have_nothing_of_it() -> None:
     network, images = small_network(), torch.rand(1, 3, 16, 24)
-    sizes, names = len(pickle.dumps(network)), list(network.state_dict())
+    names = list(network.state_dict())
     expected = seen_by(network, images)
     assert [*network.state_dict()] == names
-    assert len(pickle.dumps(network)) < sizes + 2000  # the σ of its layers
-    for other in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):  # noqa: S301
-        assert torch.equal(seen_by(other, images), expected)
-        layer = other.gaussian_layers()[0]
-        assert layer._kept is not network.gaussian_layers()[0]._kept  # type: ignore[operator]
+    other = copy.deepcopy(network)
+    assert torch.equal(seen_by(other, images), expected)
     layer = network.gaussian_layers()[0]  # type: ignore[operator]
     assert layer._kept._last is not None
     assert copy.deepcopy(layer)._kept._last is None
