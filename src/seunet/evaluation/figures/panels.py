@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 PANEL_SCALES: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 CELL_PX: Final = 400
 TOP_PX: Final = 120
+TITLE_LETTERS: Final = 26
+"""What fits above a column, in one line."""
 IGNORE_COLOR: Final = (160, 160, 160)
 
 
@@ -99,7 +102,7 @@ def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], titl
             axis.imshow(picture.numpy(), interpolation="nearest")
             hide_frame(axis)
             if row == 0:
-                axis.set_title(name, fontsize=11)
+                axis.set_title(fill(name, TITLE_LETTERS), fontsize=11)
         height, width = each.mask.shape
         line[0].set_ylabel(f"s = {scale_label(each.scale)}\n{width}×{height} px", fontsize=11)
         best = max(iou for _, _, iou in each.predictions)
