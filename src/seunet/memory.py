@@ -16,7 +16,8 @@ from seunet.system import peak_resident
 
 _MMAP_MAX: Final = -4
 _TRIM_THRESHOLD: Final = -1
-_NEVER: Final = 2**31 - 1
+_NEVER: Final = -1
+"""As a size this is the largest there is.  2³¹ − 1 would be two gigabytes, which a step of a wide network exceeds."""
 
 
 def keep_freed_memory() -> bool:
