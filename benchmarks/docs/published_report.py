@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.declare import Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS, ROOT, results, source
+from seunet.data.manifest import MANIFEST
 from seunet.errors import unknown_name
 from seunet.evaluation import Block, Heading, as_markdown, markdown_table, write_pictures
 from seunet.evaluation.reproduce import grouped, jobs, page, read_measured, read_protocol, statistics_of
@@ -32,6 +33,8 @@ BENCHMARK = Benchmark(
         "docs/results/monuseg-cpu-192px/figures",
         "results/bcss-patches",
         "docs/results/bcss-patches/figures",
+        "results/monuseg-width",
+        "docs/results/monuseg-width/figures",
     ),
     1,
     arguments="reports/monuseg-cpu",
@@ -42,6 +45,7 @@ PROTOCOLS = {
     "monuseg-cpu": ROOT / "configs" / "reproduce-monuseg-cpu.yaml",
     "monuseg-cpu-192px": RESULTS / "monuseg-cpu-192px" / "protocol.yaml",
     "bcss-patches": ROOT / "configs" / "reproduce-bcss-patches.yaml",
+    "monuseg-width": ROOT / "configs" / "reproduce-monuseg-width.yaml",
 }
 """By the name of the report."""
 KEPT_FILES = ("evaluation.json", "equivariance.json", "windows-*px/evaluation.json", "panels/*.png")
@@ -112,6 +116,9 @@ def main() -> None:
     for report in asked:
         copy(report)
     for name in [report.name for report in asked] or KEPT:
+        data = read_protocol(PROTOCOLS[name]).data
+        if not (data / MANIFEST).is_file():
+            print(f"{name}: the systems side by side stay as they were drawn: {data} is not here")
         write_pictures(blocks(name))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling.functions import worker_function
-from seunet.kernels.filter_loops import inlined, jit, vector_of
+from seunet.kernels.compiling.functions import jit, worker_function
+from seunet.kernels.filter_loops import vector_of
 from seunet.kernels.jobs import (
     CHANNELS_BACKWARD,
     CHANNELS_BATCH,
@@ -94,7 +94,7 @@ def normalise_channel(
             result[at + n] = max(scale * maps[at + n] + shift, 0.0)
 
 
-@inlined
+@jit
 def open_gradient(maps: Any, gradient: Any, at: int, scale: Any, shift: Any) -> Any:
     """The gradient behind the ReLU, which is open where the norm's result, computed again, is positive."""
     value = fused_multiply_add(scale, load(maps, at), shift)

@@ -8,19 +8,11 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-import numba
-
+from seunet.kernels.compiling.functions import jit
 from seunet.kernels.vectors.code import COLUMNS_AT_ONCE, MIXED_AT_ONCE, OUTPUTS_AT_ONCE, WIDE, filtered_at_once
 from seunet.kernels.vectors.filter_groups import filter_group
 from seunet.kernels.vectors.product_groups import gram_group, mix_group
 from seunet.kernels.vectors.simd import fetch_ahead, lane_count, offset, splat
-
-jit = numba.njit(nogil=True, error_model="numpy")
-"""No GIL: a team of threads runs these.  Not kept on disk one by one: the worker that calls them is."""
-
-inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
-"""A part of the function that calls it."""
-
 
 Bank = namedtuple("Bank", "radius orders taps slopes tap_stride")
 """The 1-D filters of one scale: order n at taps[n · tap_stride …], its derivative in σ at slopes[…]."""
@@ -97,7 +89,7 @@ def _filter_shifted(orders: int, banks: int) -> Any:
 
 
 def _all_orders(one: Any, two: Any, three: Any) -> Any:
-    @inlined
+    @jit
     def filter_orders(bank: Bank, orders: int, source: Source, target: Target) -> None:
         """The derivatives 0 … orders − 1 of `source`."""
         n = 0
@@ -121,7 +113,7 @@ def _filters(banks: int) -> tuple[Any, Any]:
         return loaded, loaded
     shifted, at_once = _all_orders(*(_filter_shifted(orders, banks) for orders in (1, 2, 3))), filtered_at_once(1)
 
-    @inlined
+    @jit
     def along(bank: Bank, orders: int, source: Source, target: Target) -> None:
         if source.vectors % at_once == 0 and bank.radius <= lane_count(source.first):
             shifted(bank, orders, source, target)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from seunet.kernels.filter_loops import gram, inlined, mix
+from seunet.kernels.compiling.functions import jit
+from seunet.kernels.filter_loops import gram, mix
 from seunet.kernels.jobs import (
     JOB_BLOCK,
     JOB_HEIGHT,
@@ -27,7 +28,7 @@ from seunet.kernels.strip_loops import bank_of_scale, jet_rows, jet_rows_and_slo
 from seunet.kernels.vectors.simd import lane_count, offset
 
 
-@inlined
+@jit
 def backward_task(  # noqa: C901 (three gradients from one pass over the strip)
     job: Any,
     task: int,

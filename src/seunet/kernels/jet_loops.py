@@ -14,8 +14,8 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling.functions import worker_function
-from seunet.kernels.filter_loops import inlined, mix
+from seunet.kernels.compiling.functions import jit, worker_function
+from seunet.kernels.filter_loops import mix
 from seunet.kernels.jet_gradient_loops import backward_task
 from seunet.kernels.jobs import (
     JOB_AFFINE,
@@ -73,7 +73,7 @@ from seunet.kernels.strip_loops import bank_of_scale, jet_rows, task_place
 from seunet.kernels.vectors.simd import all_stored, fetch_add, float_pointer, lane_count, offset
 
 
-@inlined
+@jit
 def forward_task(
     job: Any, task: int, scratch: Any, image: Any, beside: Any, result: Any, taps: Any, matrix: Any, affine: Any,
     then_matrix: Any, then_affine: Any,

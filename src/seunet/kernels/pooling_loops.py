@@ -10,8 +10,8 @@ from typing import Any
 
 from numba import types
 
-from seunet.kernels.compiling.functions import worker_function
-from seunet.kernels.filter_loops import inlined, jit, vector_of
+from seunet.kernels.compiling.functions import jit, worker_function
+from seunet.kernels.filter_loops import vector_of
 from seunet.kernels.jobs import (
     PLANES_COUNT,
     PLANES_GROUP,
@@ -59,7 +59,7 @@ UPSAMPLED_AT_ONCE = 4
 """Rows."""
 
 
-@inlined
+@jit
 def pool_plane(large: Any, width: int, small: Any, height: int, small_width: int, row: Any) -> None:
     """small(j, i) = the largest of the 2×2 pixels of `large` from (2j, 2i)."""
     lanes = lane_count(large)
@@ -77,7 +77,7 @@ def pool_plane(large: Any, width: int, small: Any, height: int, small_width: int
             store_first(small, to + whole, pooled(row, 0, 2 * lanes), rest)
 
 
-@inlined
+@jit
 def pooled(rows: Any, top: int, bottom: int) -> Any:
     """The largest of each 2×2 pixels of two vectors from `top` and two from `bottom`."""
     lanes = lane_count(rows)
@@ -86,7 +86,7 @@ def pooled(rows: Any, top: int, bottom: int) -> Any:
     return maximum(even_lanes(first, second), odd_lanes(first, second))
 
 
-@inlined
+@jit
 def pool_gradient_plane(
     large: Any, large_height: int, width: int, gradient: Any, height: int, small_width: int, result: Any, row: Any
 ) -> None:
@@ -121,7 +121,7 @@ def pool_gradient_plane(
         fill(result, (large_height - 1) * width, width)
 
 
-@inlined
+@jit
 def upsample_plane(
     small: Any, height: int, width: int, result: Any, large_height: int, large_width: int, row: Any
 ) -> None:
@@ -198,7 +198,7 @@ def blend_row(source: Any, at: int, weight: float, keep: float, target: Any, to:
         target[to + c] = keep * target[to + c] + weight * source[at + c]
 
 
-@inlined
+@jit
 def upsample_gradient_plane(
     large: Any, large_height: int, large_width: int, result: Any, height: int, width: int, row: Any
 ) -> None:

@@ -6,7 +6,8 @@ from collections import namedtuple
 from typing import Any
 
 from seunet.kernels import jobs
-from seunet.kernels.filter_loops import inlined, jit, vector_of
+from seunet.kernels.compiling.functions import jit
+from seunet.kernels.filter_loops import vector_of
 from seunet.kernels.vectors.arithmetic import fused_multiply_add, maximum
 from seunet.kernels.vectors.simd import (
     fetch_ahead,
@@ -29,13 +30,13 @@ that are seen.  Two rows share a vector where it holds both."""
 round_up = jit(jobs.round_up)
 
 
-@inlined
+@jit
 def row_room(wide: int, radius: int, lanes: int) -> int:
     """Floats of a row with `radius` more on both sides, all in whole vectors."""
     return wide + 2 * round_up(radius, lanes)
 
 
-@inlined
+@jit
 def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
     """Write a vector; `past` the caches where it is a whole line."""
     if past:
@@ -44,7 +45,7 @@ def store_line(pointer: Any, at: int, value: Any, past: bool) -> None:
         store(pointer, at, value)
 
 
-@inlined
+@jit
 def copy_rest(source: Any, at: int, target: Any, to: int, whole: int, count: int) -> None:
     """What is left of a row behind its whole vectors: the last vector again, where there is one."""
     lanes = lane_count(source)
@@ -72,7 +73,7 @@ def fill(target: Any, at: int, count: int) -> None:
         target[at + c] = 0.0
 
 
-@inlined
+@jit
 def fetch_rows(image: Any, at: int, width: int, rows: int, count: int) -> None:
     """Ask for rows that are needed soon."""
     lanes = lane_count(image)
@@ -94,7 +95,7 @@ def copy_rows(image: Any, plane: int, block: Block, first: int, last: int, targe
             fill(target, at, end - begin)
 
 
-@inlined
+@jit
 def finished(value: Any, is_affine: bool, scale: Any, shift: Any, zero: Any, relu: bool) -> Any:
     """a·y + b and max(·, 0), each where asked for."""
     if is_affine:
@@ -139,7 +140,7 @@ def write_rows(
             store_first(target, to + c, rest, block.columns - c)
 
 
-@inlined
+@jit
 def whole_vectors(block: Block, count: int, lanes: int) -> int:
     """The floats of so many rows of a jet, in whole vectors."""
     return round_up(count * block.stride, lanes)
@@ -156,7 +157,7 @@ def read_rows(image: Any, plane: int, ahead: int, block: Block, top: int, count:
     fill(target, count * block.stride, whole_vectors(block, count, lane_count(image)) - count * block.stride)
 
 
-@inlined
+@jit
 def block_from(height: int, width: int, left: int, widest: int, radius: int, lanes: int) -> Block:
     """The block of at most `widest` columns from `left`."""
     columns, margin = min(widest, width - left), round_up(radius, lanes)

@@ -12,6 +12,7 @@ from typing import Any
 from numba import intp
 
 from seunet.kernels import jobs
+from seunet.kernels.compiling.functions import jit
 from seunet.kernels.filter_loops import (
     Bank,
     Source,
@@ -20,8 +21,6 @@ from seunet.kernels.filter_loops import (
     filter_along_twice,
     filter_down,
     filter_down_twice,
-    inlined,
-    jit,
     vector_of,
 )
 from seunet.kernels.jobs import JOB_BANDS, JOB_BATCH, JOB_FIRST_ROW, JOB_ROWS, JOB_SCALES
@@ -32,7 +31,7 @@ from seunet.kernels.vectors.simd import lane_count, lane_sum, load, offset
 ROWS_AT_ONCE = jobs.ROWS_AT_ONCE
 
 
-@inlined
+@jit
 def image_rows(
     image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, radius: int, copied: Any
 ) -> Source:
@@ -51,7 +50,7 @@ def image_rows(
     return Source(first, pitch, pitch, rows, round_up(block.end - block.begin, lanes) // lanes, ahead)
 
 
-@inlined
+@jit
 def jet_rows(
     image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, bank: Bank, copied: Any, down: Any,
     jets: Any, apart: int,
@@ -72,7 +71,7 @@ def jet_rows(
         k += bank.orders - j
 
 
-@inlined
+@jit
 def jet_rows_and_slope(
     image: Any, plane: int, ahead: int, block: Block, top: int, rows: int, bank: Bank, copied: Any, down: Any,
     jets: Any, apart: int, spread: Any,
@@ -127,14 +126,14 @@ def product_of_sum(first: Any, second: Any, weights: Any, count: int) -> float:
     return total
 
 
-@inlined
+@jit
 def bank_of_scale(taps: Any, slopes: Any, scale: int, radius: int, orders: int, tap_stride: int) -> Bank:
     """The filters of one scale in the tables of all."""
     at = scale * orders * tap_stride
     return Bank(radius, orders, offset(taps, at), offset(slopes, at), tap_stride)
 
 
-@inlined
+@jit
 def task_place(job: Any, task: int) -> tuple[int, int, int, int]:
     """The rows begin … end, image and scale of a task.  The widest filters go first: the team ends together."""
     bands, batch, first, rows = job[JOB_BANDS], job[JOB_BATCH], job[JOB_FIRST_ROW], job[JOB_ROWS]

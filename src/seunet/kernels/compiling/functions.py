@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import llvmlite
@@ -15,6 +16,7 @@ import numba
 from numba import types
 from numba.core import compiler, serialize
 from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
 
 from seunet.kernels.compiling.files import CompiledFiles, folder_for
 
@@ -31,11 +33,49 @@ def kept_function(function: Any) -> Any:
     return made
 
 
+def jit(function: Any) -> Any:
+    """What the workers call: part of their code, and nothing that Python could call."""
+    return numba.njit(nogil=True, error_model="numpy", pipeline_class=_PartOfWorkers)(function)
+
+
 def worker_function(function: Any) -> Any:
     """`function(job)` compiled for C at once; `workers.py` keeps it."""
     made: Any = CFunc(function, _JOB, locals={}, options={"error_model": "numpy"})
     made.compile()
     return made
+
+
+class _PartOfWorkers(compiler.Compiler):
+    """Without what Numba adds to call a function from Python, and without machine code of its own."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        state = self.state
+        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        state.library = _OnlyLinked(state.targetctx.codegen(), "part of a worker")
+
+
+class _OnlyLinked(JITCodeLibrary):
+    """Code as it was written down: it is optimised and becomes machine code within the worker that it is linked into.
+
+    Numba would do both here and there again, which took as long as all the rest.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Numba asks for it to set what the machine code would need of Python: there is none."""
+        return SimpleNamespace(set_env=lambda _name, _environment: None)
 
 
 class KeptFunction:
