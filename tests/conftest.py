@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 # Some virtual machines announce AMX and kill who uses it; torch reads this when half precision is first used.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+
+# Tests of Ctrl-C start processes, which would be deaf to it where the run itself was begun in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
 import pytest

@@ -79,7 +79,10 @@ def known_scale(image: Image, model: ScaleUNet, choice: ScaleChoice = "auto") ->
         return KnownScale(choice, None, found, _as_mpp(found), None)
     has_looked = model.scale_estimator is not None and model.scale_estimator.heads is not None
     used = within_interval(image.mpp, found) if has_looked else image.mpp
-    return KnownScale(choice, image.mpp, found, used, conflict(image.mpp.mean, found))
+    contradiction = conflict(image.mpp.mean, found)
+    if contradiction is not None and used != image.mpp:
+        contradiction = f"{contradiction}; {_moved_to(used)}"
+    return KnownScale(choice, image.mpp, found, used, contradiction)
 
 
 def within_interval(stated: Mpp, found: ScaleEstimate) -> Mpp:
@@ -201,12 +204,16 @@ def scale_lines(scale: KnownScale, reason: str) -> tuple[str, ...]:
 
 
 def moved_text(scale: KnownScale) -> str:
-    """What the network goes by, where that is not what is stated, and how to have it otherwise."""
-    if scale.stated is None or scale.used is None or scale.used == scale.stated:
+    """What the network goes by, where that is not what is stated; a conflict says it in its own line."""
+    if scale.stated is None or scale.used is None or scale.used == scale.stated or scale.conflict is not None:
         return ""
+    return f"scale: the pixels contradict {scale.stated.mean:.4g} µm/px: {_moved_to(scale.used)}"
+
+
+def _moved_to(used: Mpp) -> str:
     return (
-        f"scale: the pixels contradict {scale.stated.mean:.4g} µm/px: the network goes by {scale.used.mean:.4g}, "
-        "lengths and areas by what is stated; `--scale stated` has the network obey it too"
+        f"the network goes by {used.mean:.4g}, lengths and areas by what is stated; `--scale stated` has the network "
+        "obey it too"
     )
 
 
