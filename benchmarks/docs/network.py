@@ -51,12 +51,13 @@ def kernel() -> str:
     least = sum(counted.values()) / peak * 1000
     versions = [version for version in ("before", "now") if f"order 2, {version}" in ms]
     ratios = [ms[f"order 2, {version}"][forward] / ms[f"seunet, {version}"][forward] for version in versions]
+    more = sum(report["arithmetic_256"]["order 2"].values()) / sum(counted.values())
     text = (
         f"One thread, milliseconds of processor time (× the plain UNet), the smallest of {report['rounds']} rounds in "
         f"turn. The first pass finds weights that a training step has just changed, the second finds them as they "
-        f"were. Order 2 × order 1, {forward}²: {', now '.join(f'{ratio:.2f}' for ratio in ratios)}. One core of this "
-        f"machine has {peak:.0f} billion multiply-adds a second in torch's best convolution, "
-        f"{limits['matrix_product_gmac_per_second']:.0f} in its matrix product, and copies "
+        f"were. Order 2 × order 1, {forward}²: {', now '.join(f'{ratio:.2f}' for ratio in ratios)}, with {more:.2f} × "
+        f"the multiply-adds. One core of this machine has {peak:.0f} billion of them a second in torch's best "
+        f"convolution, {limits['matrix_product_gmac_per_second']:.0f} in its matrix product, and copies "
         f"{limits['copy_gb_per_second']:.0f} GB a second (read and written). At the first of these rates the "
         f"{sum(counted.values()):.2f} billion of a 256² pass take {least:.0f} ms."
     )

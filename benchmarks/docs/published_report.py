@@ -18,7 +18,6 @@ from pathlib import Path
 from benchmarks.declare import Benchmark
 from benchmarks.measure.model.training_runs import keep
 from benchmarks.record import RESULTS, ROOT, results, source
-from seunet.data.manifest import MANIFEST
 from seunet.errors import unknown_name
 from seunet.evaluation import Block, Heading, as_markdown, markdown_table, write_pictures
 from seunet.evaluation.reproduce import grouped, jobs, page, read_measured, read_protocol, statistics_of
@@ -117,7 +116,7 @@ def main() -> None:
         copy(report)
     for name in [report.name for report in asked] or KEPT:
         data = read_protocol(PROTOCOLS[name]).data
-        if not (data / MANIFEST).is_file():
+        if not data.is_dir():
             print(f"{name}: the systems side by side stay as they were drawn: {data} is not here")
         write_pictures(blocks(name))
 

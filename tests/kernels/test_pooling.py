@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import batch_norm, max_pool2d
 
 import seunet
-from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, max_pool
+from seunet.kernels.dispatch import batch_norm_relu
+from seunet.kernels.resizing import join_upsampled, max_pool
 from seunet.layers import ScaleNorm2d
 from seunet.maths import upsample_to
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from seunet.errors import InputError
-from seunet.segmentation.inputs import Inputs, find_inputs, result_name
+from seunet.segmentation.inputs import Inputs, find_inputs
+from seunet.segmentation.item_names import result_name
 
 
 @pytest.fixture

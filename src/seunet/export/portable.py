@@ -24,9 +24,10 @@ from seunet.layers.gaussian_conv import GaussianConv2d
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import FUSIONS
 from seunet.maths.gaussian import full_taps, half_taps
+from seunet.models.convolution_block import ConvolutionBlock
 from seunet.models.registry import PlainConv2d
 from seunet.models.seunet import SEUNet
-from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
+from seunet.models.unet_skeleton import ScaleUNet
 
 
 class PortableHead(nn.Module):

@@ -7,6 +7,7 @@ May import: `maths`, `images`, `storage` and the foundations.  Begin with `dispa
 from seunet.doors import TYPE_CHECKING, door
 
 if TYPE_CHECKING:
-    from seunet.kernels.dispatch import batch_norm_relu, join_upsampled, kernel_backend, max_pool
+    from seunet.kernels.dispatch import batch_norm_relu, kernel_backend
+    from seunet.kernels.resizing import join_upsampled, max_pool
 else:
     __getattr__, __dir__ = door(__name__)

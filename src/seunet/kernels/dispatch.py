@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import max_pool2d
 
 from seunet.errors import InputError, unknown_name
 from seunet.kernels import reference
 from seunet.kernels.derivatives import check_transforms
 from seunet.kernels.kept import Kept
 from seunet.maths.gaussian import half_taps, order_of, taps_and_slopes
-from seunet.maths.rescaling import first_pixels, upsample_to, upsample_to_any
 from seunet.recording import is_recording
 
 if TYPE_CHECKING:
@@ -120,59 +118,6 @@ def pointwise(features: Tensor, then: Pointwise) -> Tensor:
     return mixed.view(*features.shape[:2], -1, *features.shape[3:])
 
 
-def pooling_window(features: Tensor) -> tuple[int, int]:
-    """2×2, or less where the map is less: halving never goes below one pixel."""
-    return min(2, features.shape[-2]), min(2, features.shape[-1])
-
-
-def max_pool(features: Tensor) -> Tensor:
-    """The largest of each 2×2 pixels: [B, scales, C, H, W] → [B, scales, C, H // 2, W // 2], never below one pixel."""
-    if is_recording():
-        return pooled_at_any_size(features, max_pool2d)
-    window = pooling_window(features)
-    if window == (2, 2) and runs_in_whole_vectors(features):
-        from seunet.kernels.pooling import MaxPool
-
-        return MaxPool.apply(features)  # type: ignore[no-any-return, no-untyped-call]
-    pooled = max_pool2d(features.flatten(0, 1), window)
-    return pooled.view(*features.shape[:3], *pooled.shape[2:])
-
-
-def pooled_at_any_size(features: Tensor, pool: Callable[..., Tensor]) -> Tensor:
-    """Pooling by 2×2 without asking how large the map is: a pair that is not whole is dropped, but for a single one."""
-    height, width = features.shape[-2:]
-    pooled = pool(features.flatten(0, 1), 2, ceil_mode=True)
-    pooled = first_pixels(pooled, _halved(height), _halved(width))
-    return pooled.view(*features.shape[:3], *pooled.shape[2:])
-
-
-def _halved(length: int | Tensor) -> int:
-    """⌊length / 2⌋, at least 1, as it is recorded; a length is a tensor to `torch.jit.trace`."""
-    if isinstance(length, Tensor):
-        return torch.clamp(length // 2, min=1)  # type: ignore[return-value]
-    return torch.sym_max(length // 2, 1)  # type: ignore[no-any-return, no-untyped-call]
-
-
-def join_upsampled(skip: Tensor, rising: Tensor) -> Tensor:
-    """The channels of `skip`, then those of `rising` upsampled to its size (`maths.rescaling.upsample_to`)."""
-    if is_recording():
-        return torch.cat([skip, upsample_to_any(rising, *skip.shape[3:])], dim=2)
-    if skip.shape[3:] != rising.shape[3:] and runs_in_whole_vectors(skip) and skip.dtype == rising.dtype:
-        from seunet.kernels.pooling import JoinUpsampled
-
-        return JoinUpsampled.apply(skip, rising)  # type: ignore[no-any-return, no-untyped-call]
-    return torch.cat([skip, upsample_to(rising, *skip.shape[3:])], dim=2)
-
-
-def upsampled(rising: Tensor, height: int, width: int) -> Tensor:
-    """`rising` upsampled to so many rows and columns: what `join_upsampled` puts behind the other channels."""
-    if rising.shape[3:] != (height, width) and runs_in_whole_vectors(rising) and not torch.is_grad_enabled():
-        from seunet.kernels.pooling import upsample
-
-        return upsample(rising, height, width)
-    return upsample_to(rising, height, width)
-
-
 def batch_norm_relu(maps: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """max(w·(x − mean)/√(var + ε) + b, 0) of [B, C, H, W] and the mean and variance [C] of the batch."""
     from seunet.kernels.batch_norm import NormRelu
@@ -244,11 +189,13 @@ def _fused(
         after = None if then is None else _pixel_mixing(then, len(radii), dtype)
         return fused.convolve(image.to(dtype), fused.Filters(taps, radii), mixing, rows, more, after).to(image.dtype)
 
+    from seunet.kernels.jet_gradients import FusedJetConvolution
+
     source = _joined(image, beside).to(dtype).contiguous()
     # The slopes are needed in the backward pass alone, but come with the taps.
     taps, slopes = taps_and_slopes(sigma, radii, order, discretisation)
     filters = fused.Filters(taps.to(dtype).contiguous(), radii, slopes.to(dtype).contiguous())
-    result: Tensor = fused.FusedJetConvolution.apply(source, weights, sigma, filters)  # type: ignore[no-untyped-call]
+    result: Tensor = FusedJetConvolution.apply(source, weights, sigma, filters)  # type: ignore[no-untyped-call]
     return affine_relu(result if rows is None else result[..., rows, :], affine, relu).to(image.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Planes of pixels made half or twice as large: max pooling, bilinear upsampling, and the gradient of each.
+"""Planes of pixels made half or twice as large: max pooling and bilinear upsampling.
 
 torch does these pixel by pixel where channels come before pixels; with whole vectors they run at the speed of memory.
 Rows pass through a buffer with room behind them, so that the inner loops need no special case at the edge.
@@ -30,9 +30,9 @@ from seunet.kernels.jobs import (
     PLANES_SMALL_WIDTH,
     POOL,
 )
-from seunet.kernels.row_loops import copy_row, fetch_rows, fill, round_up, store_line
+from seunet.kernels.pooling_gradient_loops import pool_gradient_plane, upsample_gradient_plane
+from seunet.kernels.row_loops import copy_row, fetch_rows, round_up, store_line
 from seunet.kernels.vectors.arithmetic import (
-    add,
     even_lanes,
     fused_multiply_add,
     interleaved_high,
@@ -40,8 +40,6 @@ from seunet.kernels.vectors.arithmetic import (
     maximum,
     multiply,
     odd_lanes,
-    subtract,
-    where_equal,
 )
 from seunet.kernels.vectors.simd import (
     all_stored,
@@ -84,41 +82,6 @@ def pooled(rows: Any, top: int, bottom: int) -> Any:
     first = maximum(load(rows, top), load(rows, bottom))
     second = maximum(load(rows, top + lanes), load(rows, bottom + lanes))
     return maximum(even_lanes(first, second), odd_lanes(first, second))
-
-
-@jit
-def pool_gradient_plane(
-    large: Any, large_height: int, width: int, gradient: Any, height: int, small_width: int, result: Any, row: Any
-) -> None:
-    """The gradient goes to the first of the 2×2 pixels that is the largest; 0 to the others and to an odd last row."""
-    lanes, room = lane_count(large), round_up(2 * small_width, 2 * lane_count(large))
-    incoming, top, bottom = offset(row, 2 * room), offset(row, 3 * room), offset(row, 4 * room)
-    for j in range(height):
-        copy_row(large, 2 * j * width, row, 0, 2 * small_width)
-        copy_row(large, (2 * j + 1) * width, row, room, 2 * small_width)
-        copy_row(gradient, j * small_width, incoming, 0, small_width)
-        for i in range(0, small_width, lanes):
-            a, b = load(row, 2 * i), load(row, 2 * i + lanes)
-            c, d = load(row, room + 2 * i), load(row, room + 2 * i + lanes)
-            p, q, r, s = even_lanes(a, b), odd_lanes(a, b), even_lanes(c, d), odd_lanes(c, d)
-            largest = maximum(maximum(p, q), maximum(r, s))
-            rest = load(incoming, i)
-            zero = subtract(rest, rest)
-            at_p, rest = where_equal(p, largest, rest, zero), where_equal(p, largest, zero, rest)
-            at_q, rest = where_equal(q, largest, rest, zero), where_equal(q, largest, zero, rest)
-            at_r, rest = where_equal(r, largest, rest, zero), where_equal(r, largest, zero, rest)
-            at_s = where_equal(s, largest, rest, zero)
-            store(top, 2 * i, interleaved_low(at_p, at_q))
-            store(top, 2 * i + lanes, interleaved_high(at_p, at_q))
-            store(bottom, 2 * i, interleaved_low(at_r, at_s))
-            store(bottom, 2 * i + lanes, interleaved_high(at_r, at_s))
-        copy_row(top, 0, result, 2 * j * width, 2 * small_width)
-        copy_row(bottom, 0, result, (2 * j + 1) * width, 2 * small_width)
-        if width > 2 * small_width:
-            result[2 * j * width + width - 1] = 0.0
-            result[(2 * j + 1) * width + width - 1] = 0.0
-    if large_height > 2 * height:
-        fill(result, (large_height - 1) * width, width)
 
 
 @jit
@@ -184,48 +147,6 @@ def widen_row(row: Any, width: int, result: Any, to: int, large_width: int, rest
     if large_width > 2 * whole:
         rest[2 * (width - whole)] = rest[2 * (width - whole) - 1]
         copy_row(rest, 0, result, to + 2 * whole, large_width - 2 * whole)
-
-
-@jit
-def blend_row(source: Any, at: int, weight: float, keep: float, target: Any, to: int, count: int) -> None:
-    """target = keep · target + weight · source"""
-    lanes = lane_count(source)
-    whole = count // lanes * lanes
-    for c in range(0, whole, lanes):
-        kept = multiply(vector_of(source, keep), load(target, to + c))
-        store(target, to + c, fused_multiply_add(vector_of(source, weight), load(source, at + c), kept))
-    for c in range(whole, count):
-        target[to + c] = keep * target[to + c] + weight * source[at + c]
-
-
-@jit
-def upsample_gradient_plane(
-    large: Any, large_height: int, large_width: int, result: Any, height: int, width: int, row: Any
-) -> None:
-    """The adjoint: ∂f(i) = ¾ (g(2i) + g(2i+1)) + ¼ (g(2i−1) + g(2i+2)); what was repeated is added up."""
-    lanes = lane_count(large)
-    room = round_up(2 * width + 2, 2 * lanes) + 2 * lanes
-    small_row = offset(row, room)
-    for j in range(height):
-        fill(row, 0, room)
-        for step in range(4):
-            y = min(max(2 * j - 1 + step, 0), 2 * height - 1)
-            weight = 0.25 if step == 0 or step == 3 else 0.75
-            if y < large_height:
-                blend_row(large, y * large_width, weight, 1.0, row, 1, large_width)
-            if y == 2 * height - 1 and large_height > 2 * height:
-                blend_row(large, (y + 1) * large_width, weight, 1.0, row, 1, large_width)
-        if large_width > 2 * width:
-            row[2 * width] += row[2 * width + 1]
-        row[0], row[2 * width + 1] = row[1], row[2 * width]
-        for i in range(0, width, lanes):
-            first, second = load(row, 2 * i), load(row, 2 * i + lanes)
-            third, fourth = load(row, 2 * i + 2), load(row, 2 * i + 2 + lanes)
-            middle = add(odd_lanes(first, second), even_lanes(third, fourth))
-            outer = add(even_lanes(first, second), odd_lanes(third, fourth))
-            total = fused_multiply_add(vector_of(row, 0.75), middle, multiply(vector_of(row, 0.25), outer))
-            store(small_row, i, total)
-        copy_row(small_row, 0, result, j * width, width)
 
 
 def make_worker(dtype: types.Float, gradient: bool) -> Any:

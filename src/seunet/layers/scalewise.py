@@ -13,14 +13,12 @@ from seunet.errors import InputError, check_known
 from seunet.kernels.dispatch import (
     Pointwise,
     batch_norm_relu,
-    max_pool,
     mixed_pixels,
     pointwise,
-    pooled_at_any_size,
-    pooling_window,
     runs_in_whole_vectors,
 )
 from seunet.kernels.kept import Kept
+from seunet.kernels.resizing import max_pool, pooled_at_any_size, pooling_window
 from seunet.layers.hooks import hooked
 from seunet.layers.synced_norm import remember, synced_batch_norm, together
 from seunet.recording import is_recording

@@ -6,7 +6,7 @@ What differs between the models is the convolution and how the scales are projec
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,15 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from seunet.errors import InputError
-from seunet.kernels.dispatch import join_upsampled, upsampled
-from seunet.layers.gaussian_conv import GaussianConv2d
-from seunet.layers.hooks import hooked
+from seunet.kernels.resizing import join_upsampled, upsampled
 from seunet.layers.scalewise import Pooling, ScaleNorm2d, SharedPointwise
 from seunet.maths.fusion import head_weights
 from seunet.maths.losses import IGNORE_INDEX, scale_losses, weighted_loss
 from seunet.models.card import ModelCard
 from seunet.models.config import ModelConfig, validated
-from seunet.recording import is_recording, is_tracing
+from seunet.models.convolution_block import ConvolutionBlock, followed
 
 if TYPE_CHECKING:
     from seunet.scale.estimator import ScaleEstimator
@@ -30,62 +28,6 @@ if TYPE_CHECKING:
 
 MakeConvolution = Callable[[int, int, int, bool], nn.Module]
 """Builds the convolution of one place: channels in and out per scale, the block it is in, whether it sees the image."""
-
-
-class ConvolutionBlock(nn.Module):
-    """(convolution → norm → ReLU) × 2."""
-
-    def __init__(self, convolutions: Sequence[nn.Module], norms: Sequence[ScaleNorm2d]) -> None:
-        super().__init__()
-        self.convolutions, self.norms = nn.ModuleList(convolutions), nn.ModuleList(norms)
-
-    def reads_two_maps(self) -> bool:
-        """Whether `forward` takes two maps as they are now: where nobody learns from them, looks at them or records."""
-        first, recording = self.convolutions[0], is_recording()
-        return (
-            _fusing() and not recording and isinstance(first, GaussianConv2d) and not hooked(self, first, *self.norms)
-        )
-
-    def mixes_at_once(self, pointwise: nn.Module) -> bool:
-        """Whether `forward` takes the 1×1 convolution that follows: where nobody looks at what lies between."""
-        fusing = _fusing() and not is_recording() and type(pointwise) is SharedPointwise
-        return fusing and not hooked(self, pointwise, *pointwise.children())
-
-    def forward(self, features: Tensor, beside: Tensor | None = None, then: SharedPointwise | None = None) -> Tensor:
-        """`beside`: a map whose channels follow those of `features`, if this block `reads_two_maps`.
-
-        `then`: what follows the block, if it `mixes_at_once`.
-        """
-        fusing = _fusing()
-        more: dict[str, Any] = {} if beside is None else {"beside": beside}
-        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            if hooked(norm, *norm.children()):
-                features = norm(convolution(features)).relu()
-                continue
-            folded = norm.folded() if fusing and not hooked(convolution, *convolution.children()) else None  # type: ignore[operator]
-            if folded is None:
-                features = norm(convolution(features, **more), relu=True)
-            else:
-                # Frozen statistics are an affine map, which the convolution applies while its result is in the cache.
-                last = convolution is self.convolutions[-1] and isinstance(convolution, GaussianConv2d)
-                if then is not None and last:
-                    more["then"], then = then.parts(), None
-                features = convolution(features, affine=folded, relu=True, **more)
-            more = {}
-        return features if then is None else then(features)
-
-
-def _followed(pointwise: nn.Module | None, block: nn.Module, *maps: Tensor) -> Tensor:
-    """The block and the 1×1 convolution behind it, if there is one: at once where the block can."""
-    if pointwise is not None and block.mixes_at_once(pointwise):  # type: ignore[operator]
-        return block(*maps, then=pointwise)  # type: ignore[no-any-return]
-    features: Tensor = block(*maps)
-    return features if pointwise is None else pointwise(features)
-
-
-def _fusing() -> bool:
-    """A trace is compared with one made without gradients: both must hold the same steps."""
-    return not (torch.is_grad_enabled() or is_tracing())
 
 
 class ScaleUNet(nn.Module):
@@ -173,13 +115,13 @@ class ScaleUNet(nn.Module):
         join = _side_by_side if self.pooling.kind == "none" else join_upsampled
         # Mixing channels and interpolating pixels commute: the 1×1 convolution is done on the smaller map.
         first, *others = *self.reducers, head if self.projection is None else None
-        features = _followed(first, deepest, features)
+        features = followed(first, deepest, features)
         for block, pointwise in zip(self.decoder, others, strict=True):
             # The skip is not kept under a name: once joined it is let go of, where no gradient needs it.
             if join is join_upsampled and block.reads_two_maps():  # type: ignore[operator]
-                features = _followed(pointwise, block, skips[-1], upsampled(features, *skips.pop().shape[3:]))
+                features = followed(pointwise, block, skips[-1], upsampled(features, *skips.pop().shape[3:]))
             else:
-                features = _followed(pointwise, block, join(skips.pop(), features))
+                features = followed(pointwise, block, join(skips.pop(), features))
         if self.projection is not None:
             features = self.projection(features)
             return features if head is None else head(features)  # type: ignore[no-any-return]

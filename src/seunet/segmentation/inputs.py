@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seunet.errors import InputError
 from seunet.images.resolution import check_mpp
+from seunet.segmentation.item_names import PICTURES, names_for
 from seunet.storage.files import number_in, read_table
 from seunet.storage.object_store import Remote, files_at, shown
 from seunet.storage.store_cache import copy_path
 
-PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".btf", ".tf8", ".bmp", ".webp")
 SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".vms", ".vmu", ".svslide", ".czi")
 SUFFIXES = (*PICTURES, *SLIDES)
 """What is taken from a folder.  A file that is named itself may have any suffix: its content decides."""
@@ -44,10 +43,6 @@ NAMED_SKIPPED = 3
 TABLES = (".csv", ".tsv")
 MICRONS_AT_ONE = 10.0
 """µm per pixel of "1 ×" by the usual convention: 40 × is 0.25."""
-
-MAX_NAME_BYTES = 160
-RESERVED = {"con", "prn", "aux", "nul", "summary.csv"}
-"""Names that a system forbids, or that our own results have."""
 
 
 class Item(NamedTuple):
@@ -109,23 +104,6 @@ def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:
         more = f" (and {len(faults) - 1} more inputs that cannot be used)" if len(faults) > 1 else ""
         raise InputError(f"{faults[0]}{more}")
     return Inputs(tuple(items), tuple(faults), tuple(warnings))
-
-
-def result_name(path: Path) -> str:
-    """The file's name without its suffix (`.ome.tif` is one), safe as the name of a folder anywhere.
-
-    >>> [result_name(Path(text)) for text in ("a/B 1.ome.tif", "x:y?.svs", ".png", "nul.tif")]
-    ['B 1', 'x_y_', 'png', 'nul_']
-    """
-    stem = re.sub(r"\.ome$", "", path.stem, flags=re.IGNORECASE) if path.suffix.lower() in PICTURES else path.stem
-    return safe_name(stem)
-
-
-def safe_name(text: str) -> str:
-    """`text` as the name of a folder anywhere."""
-    safe = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]', "_", text).strip(". ")
-    safe = safe.encode()[:MAX_NAME_BYTES].decode(errors="ignore").rstrip(". ")
-    return f"{safe}_" if not safe or safe.lower() in RESERVED else safe
 
 
 def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found | InputError]:
@@ -231,7 +209,7 @@ def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], li
     items: list[Item] = []
     faults: list[InputError] = []
     taken: dict[str, _Found] = {}
-    for one, name in zip(found, _names(found), strict=True):
+    for one, name in zip(found, names_for([(one.path, one.base) for one in found]), strict=True):
         first = taken.setdefault(name.casefold(), one)
         if first is one:
             items.append(Item(one.path, one.mpp, name, one.remote))
@@ -244,28 +222,3 @@ def _named(found: Sequence[_Found], warnings: list[str]) -> tuple[list[Item], li
         else:
             warnings.append(f"{one.where}: given twice; done once")
     return items, faults
-
-
-def _names(found: Sequence[_Found]) -> list[str]:
-    """The file's name; below the folders it lies in where it was searched for in them, or where others have its name.
-
-    Files with one name are told apart by their folders below the one that they have in common.
-    """
-    alike: dict[str, dict[Path, Path]] = {}
-    for one in found:
-        if one.base is None:
-            alike.setdefault(result_name(one.path).casefold(), {})[one.path.resolve()] = _folder(one.path)
-    names = []
-    for one in found:
-        base = one.base
-        if base is None:
-            folders = alike[result_name(one.path).casefold()].values()
-            base = Path(os.path.commonpath(folders)) if len(folders) > 1 else _folder(one.path)
-        inner = _folder(one.path).relative_to(Path(os.path.abspath(base))).parts
-        names.append("/".join([*map(safe_name, inner), result_name(one.path)]))
-    return names
-
-
-def _folder(path: Path) -> Path:
-    """As it was given: a link stands for the file where the link lies."""
-    return Path(os.path.abspath(path)).parent

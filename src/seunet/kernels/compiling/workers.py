@@ -35,6 +35,7 @@ COMPILED_FILES: Final = (
     "strip_loops.py",
     "jet_gradient_loops.py",
     "jet_loops.py",
+    "pooling_gradient_loops.py",
     "pooling_loops.py",
     "batch_norm_loops.py",
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from seunet.kernels.dispatch import upsampled
+from seunet.kernels.resizing import upsampled
 from seunet.layers import GaussianConv2d, Pooling, SharedPointwise
 from seunet.segmentation.tiled.receptive_field import (
     Span,

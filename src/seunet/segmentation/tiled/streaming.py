@@ -17,7 +17,8 @@ from typing import Final
 from torch import Tensor
 
 from seunet.maths.fusion import softmax_in_order
-from seunet.models.unet_skeleton import ConvolutionBlock, ScaleUNet
+from seunet.models.convolution_block import ConvolutionBlock
+from seunet.models.unet_skeleton import ScaleUNet
 from seunet.segmentation.tiled.receptive_field import (
     FilterRadii,
     Span,
