@@ -179,7 +179,7 @@ def test_a_process_that_dies_or_stops_while_it_compiles_is_not_waited_for(nowher
 KERNEL = """
 import json, sys
 from seunet.kernels.compiling import worker_address
-address = worker_address("pooling_loops", "float32", False)
+address = worker_address("pooling", "float32", False)
 print(json.dumps({"found": address != 0, "compiled": "numba" in sys.modules}))
 """
 

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from seunet.errors import InputError
 from seunet.maths.fusion import FUSIONS, Calibration, confidence, fuse, head_weights, winning_scale
-from seunet.maths.losses import scale_losses, weighted_loss
+from seunet.maths.losses import overlap_loss_sums, scale_losses, weighted_loss
 
 
 def algorithm_1(heads: np.ndarray, strategy: str) -> np.ndarray:
@@ -149,3 +149,42 @@ def test_a_calibrated_fusion_of_a_part_has_the_bits_of_the_whole() -> None:
 def test_a_calibration_must_fit_the_heads() -> None:
     with pytest.raises(InputError, match="a calibration of 2 heads does not fit predictions of 4"):
         fuse(heads_of_three(), Calibration((1.0, 1.0), (0.0, 0.0), 1.0))
+
+
+def window_overlap(probabilities: torch.Tensor, mask: torch.Tensor) -> float:
+    """Mean over the classes of (1 + I)/(1 + U), pixel by pixel: [C, H, W], [H, W]."""
+    found = []
+    for code, chances in enumerate(probabilities):
+        inside = together = 1.0
+        for p, label in zip(chances.flatten().tolist(), mask.flatten().tolist(), strict=True):
+            if label != 255:
+                inside += p * (label == code)
+                together += p + (label == code) - p * (label == code)
+        found.append(inside / together)
+    return float(np.mean(found))
+
+
+def test_the_overlap_loss_is_one_minus_the_iou_of_the_probabilities_of_each_window() -> None:
+    logits = torch.randn(3, 2, 3, 6, 5, dtype=torch.float64)
+    target = torch.randint(0, 3, (3, 6, 5))
+    target[0, :2], target[2] = 255, 1
+    chances = logits.softmax(2)
+    counted = (target != 255).sum((1, 2)).tolist()
+    expected = [sum(counted[b] * (1 - window_overlap(chances[b, k], target[b])) for b in range(3)) for k in range(2)]
+    torch.testing.assert_close(overlap_loss_sums(logits, target), torch.tensor(expected, dtype=torch.float64))
+    parts = [overlap_loss_sums(logits[part], target[part]) for part in (slice(0, 1), slice(1, 3))]
+    torch.testing.assert_close(sum(parts), overlap_loss_sums(logits, target))
+    doubt = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.5, 1.0]], dtype=torch.float64)
+    unsure = [0.5 * counted[2] * (1 - window_overlap(chances[2, 0], target[2])), 0.0]
+    unsure[1] = counted[0] * (1 - window_overlap(chances[0, 1], target[0]))
+    torch.testing.assert_close(
+        overlap_loss_sums(logits, target, doubt=doubt), torch.tensor(unsure, dtype=torch.float64)
+    )
+
+
+def test_the_overlap_loss_takes_the_rim_for_its_object_and_nothing_for_all() -> None:
+    target = torch.tensor([[[0, 1, 2, 2]]])
+    sure = 40 * torch.nn.functional.one_hot(torch.tensor([[[0, 2, 1, 2]]]), 3).permute(0, 3, 1, 2)[:, None].double()
+    assert float(overlap_loss_sums(sure, target, rim=2)) == pytest.approx(0, abs=1e-12)
+    assert float(overlap_loss_sums(sure, target)) > 0.5
+    assert float(overlap_loss_sums(sure, torch.full_like(target, 255))) == 0

@@ -95,6 +95,21 @@ def test_the_fused_share_is_the_loss_of_what_the_heads_say_together(share: float
     assert abs(float((heads - fused).detach())) > 1e-4
 
 
+@pytest.mark.parametrize("own", [None, 1.0])
+def test_the_overlap_share_is_that_of_each_heads_loss(own: float | None) -> None:
+    model, (images, masks) = frozen_model(), windows(10)
+    given = (images, masks, torch.zeros(10), (masks != 255).sum())
+
+    def losses(share: float) -> torch.Tensor:
+        recipe = RecipeSection(class_weights=(1.0, 2.0), first_head_scale=own, overlap_share=share)
+        return LossOf(model, recipe)(*given)[1]
+
+    cross_entropy, overlap = losses(0.0), losses(1.0)
+    torch.testing.assert_close(losses(0.25), 0.75 * cross_entropy + 0.25 * overlap)
+    assert bool((overlap[1:] != cross_entropy[1:]).all())
+    assert 0 < float(overlap[0]) < 1
+
+
 def test_heads_fit_magnifications_that_rise_as_their_sigmas_do() -> None:
     model = create_model("seunet", widths=[10, 20], preset="geometric")
     scales = torch.tensor(head_scales(model, 0.5))

@@ -1,5 +1,5 @@
 """The fast paths: one function per operation, equal to those of `reference.py`; its compiled loops are in the
-file of the same name with `_loops`.
+file of the same name in `loops/`.
 
 May import: `maths`, `images`, `storage` and the foundations.  Begin with `dispatch.py`, which chooses.
 """

@@ -31,7 +31,7 @@ def _run(
         channels.CHANNELS_TARGET: 0 if target is None else target.data_ptr(),
         channels.CHANNELS_TABLE: table.data_ptr(),
     }
-    function = team.worker("batch_norm_loops", maps.dtype)
+    function = team.worker("batch_norm", maps.dtype)
     team.run_job(function, job, channels.CHANNELS_LENGTH, min(team.team_size(), count))
 
 

@@ -1,4 +1,4 @@
-"""The CPU path: the fused loops of `jet_loops.py` as a function of image, coefficients and filters."""
+"""The CPU path: the fused loops of `loops/jet.py` as a function of image, coefficients and filters."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_job(job: dict[int, int], radii: Sequence[int], floats: int, dtype: torch
     floats = round_up(floats, VECTOR_BYTES // dtype.itemsize)
     scratch = scratch_address(workers * floats * dtype.itemsize)
     job |= {tasks.JOB_SCRATCH: scratch, tasks.JOB_SCRATCH_FLOATS: floats}
-    team.run_job(team.worker("jet_loops", dtype, backward), job, tasks.JOB_LENGTH, workers, radii)
+    team.run_job(team.worker("jet", dtype, backward), job, tasks.JOB_LENGTH, workers, radii)
 
 
 def common_job(image: Tensor, filters: Filters, outputs: int, strip: int, bands: int) -> dict[int, int]:

@@ -42,7 +42,7 @@ def _run(
         planes.PLANES_SCRATCH: scratch_address(workers * floats * dtype.itemsize),
         planes.PLANES_SCRATCH_FLOATS: floats,
     }
-    team.run_job(team.worker("pooling_loops", dtype, gradient), job, planes.PLANES_LENGTH, workers)
+    team.run_job(team.worker("pooling", dtype, gradient), job, planes.PLANES_LENGTH, workers)
 
 
 class MaxPool(torch.autograd.Function):

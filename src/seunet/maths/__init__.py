@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         softmax_in_order,
     )
     from seunet.maths.gaussian import gaussian_derivative, hermite, jet_size
-    from seunet.maths.losses import scale_loss_sums
+    from seunet.maths.losses import overlap_loss_sums, scale_loss_sums
     from seunet.maths.object_overlaps import InstanceScores, Overlaps, instance_scores, overlaps
     from seunet.maths.polygon_fill import outside_distance, ring_pixels
     from seunet.maths.prediction import Prediction

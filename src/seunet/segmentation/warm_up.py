@@ -24,7 +24,7 @@ from seunet.results.label_plane import Plane
 from seunet.results.measures import CONFIDENCE, HAEMATOXYLIN, MeasuredPlane
 from seunet.results.write import write_results
 
-KERNELS: Final = (("jet_loops", "float32", False), ("pooling_loops", "float32", False))
+KERNELS: Final = (("jet", "float32", False), ("pooling", "float32", False))
 """What a network needs that is only used: loops, type, whether gradients."""
 
 

@@ -96,6 +96,8 @@ class RecipeSection(Section):
     unsure_octaves: float | None = Field(default=None, gt=0)
     """With `foreign_share`: at so many octaves outside its own magnifications the target of a head is that all classes
     are equally likely; nearer, it lies between that and the truth.  None makes the truth the target everywhere."""
+    overlap_share: float = Field(default=0.0, ge=0, le=1)
+    """o of l_k = (1 − o) · cross-entropy + o · (1 − IoU of the probabilities in each window)."""
     fused_share: float = Field(default=0.0, ge=0, le=1)
     """f of L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens): a head may be unsure of what the others know."""
     average: float | None = Field(default=None, gt=0, lt=1)
@@ -182,6 +184,7 @@ _YOUNGER: Final = {
     "recipe.first_head_scale": None,
     "recipe.foreign_share": 0.0,
     "recipe.unsure_octaves": None,
+    "recipe.overlap_share": 0.0,
     "recipe.fused_share": 0.0,
     "recipe.average": None,
     "recipe.frozen_norms": False,

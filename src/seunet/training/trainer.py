@@ -16,7 +16,7 @@ from seunet.data.windows import Window
 from seunet.errors import ResourceError
 from seunet.layers.scalewise import ScaleNorm2d
 from seunet.maths.fusion import fuse
-from seunet.maths.losses import labelled_pixels, scale_loss_sums, weighted_loss
+from seunet.maths.losses import labelled_pixels, overlap_loss_sums, scale_loss_sums, weighted_loss
 from seunet.maths.rim import undecided_shares
 from seunet.models.unet_skeleton import ScaleUNet
 from seunet.training.config import RecipeSection
@@ -52,7 +52,7 @@ class LossOf(nn.Module):
     def forward(self, images: Tensor, masks: Tensor, misfits: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
         """L = (1 − f) Σ_k η̃_k l_k + f · l(P_Ens), then L and every l_k for the log.
 
-        l is Σ over the pixels / `labelled`, which counts those of the whole batch.
+        l is Σ over the pixels / `labelled`, which counts those of the whole batch; a share of l_k is that of overlap.
         """
         doubt, share = None, self.recipe.fused_share
         if self.recipe.first_head_scale is not None:
@@ -66,6 +66,8 @@ class LossOf(nn.Module):
         # Half precision is not enough to sum over pixels; double is kept.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         sums = scale_loss_sums(logits, masks, class_weights=self.class_weights, doubt=doubt, undecided=self.undecided)
+        if overlap := self.recipe.overlap_share:
+            sums = torch.lerp(sums, overlap_loss_sums(logits, masks, rim=self.model.rim, doubt=doubt), overlap)
         head_losses = sums / labelled
         loss = weighted_loss(head_losses, self.model.head_weights())
         if share:

@@ -30,14 +30,14 @@ COMPILED_FILES: Final = (
     "vectors/code.py",
     "vectors/filter_groups.py",
     "vectors/product_groups.py",
-    "filter_loops.py",
-    "row_loops.py",
-    "strip_loops.py",
-    "jet_gradient_loops.py",
-    "jet_loops.py",
-    "pooling_gradient_loops.py",
-    "pooling_loops.py",
-    "batch_norm_loops.py",
+    "loops/filters.py",
+    "loops/rows.py",
+    "loops/strips.py",
+    "loops/jet_gradients.py",
+    "loops/jet.py",
+    "loops/pooling_gradients.py",
+    "loops/pooling.py",
+    "loops/batch_norm.py",
 )
 _WITHOUT_EFFECT: Final = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 _ON_ERRORS: Final = (
@@ -58,7 +58,7 @@ def source_digest(folder: Path = KERNELS) -> str:
 
 @cache
 def worker_address(loops: str, dtype: str, *options: bool) -> int:
-    """The address of what `make_worker` of the module `loops` compiles for this type; compiled where it is not kept."""
+    """The address of what `make_worker` of `loops/` compiles for this type; compiled where it is not kept."""
     files, key = _files(loops), (dtype, options, _made_by())
     code = files.load(*key)
     if code is None:
@@ -79,7 +79,7 @@ def worker_is_kept(loops: str, dtype: str, *options: bool) -> bool:
 
 
 def _files(loops: str) -> CompiledFiles:
-    return CompiledFiles(folder_for(KERNELS / "jobs.py"), loops)
+    return CompiledFiles(folder_for(KERNELS / "jobs.py"), f"{loops}_loops")
 
 
 @cache
@@ -95,7 +95,7 @@ def _compiled(loops: str, dtype: str, options: tuple[bool, ...]) -> tuple[bytes,
     """The name of the C function and its machine code; the functions that it needs and only Numba has."""
     from numba import types
 
-    made = import_module(f"seunet.kernels.{loops}").make_worker(getattr(types, dtype), *options)
+    made = import_module(f"seunet.kernels.loops.{loops}").make_worker(getattr(types, dtype), *options)
     _, _, (code, _) = made._library.serialize_using_object_code()
     declared = [one.name for one in made._library._final_module.functions if one.is_declaration]
     known = [name for name in declared if name.startswith("llvm.") or hasattr(ctypes.pythonapi, name)]

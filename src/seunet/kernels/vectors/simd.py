@@ -1,8 +1,8 @@
 """Vectors of 64 bytes inside Numba: what they are, loads and stores; arithmetic is in `arithmetic.py`.
 
 LLVM's own vectoriser gives up on the vertical pass of a separable filter (it cannot prove that the rows do not
-overlap) and then runs many times slower, silently.  Small intrinsics make the vectors explicit instead: the loops in
-`*_loops.py` read like scalar code and compile to what they say.  A 64-byte vector is one AVX-512 register, two AVX
+overlap) and then runs many times slower, silently.  Small intrinsics make the vectors explicit instead: the loops
+in `loops/` read like scalar code and compile to what they say.  A 64-byte vector is one AVX-512 register, two AVX
 or four NEON registers; LLVM splits it where it must.
 
 Memory is addressed by typed pointers (`CPointer`), because an array view would bring bounds and wrap-around

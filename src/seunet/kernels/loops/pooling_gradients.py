@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from seunet.kernels.compiling.functions import jit
-from seunet.kernels.filter_loops import vector_of
-from seunet.kernels.row_loops import copy_row, fill, round_up
+from seunet.kernels.loops.filters import vector_of
+from seunet.kernels.loops.rows import copy_row, fill, round_up
 from seunet.kernels.vectors.arithmetic import (
     add,
     even_lanes,

@@ -13,7 +13,8 @@ from numba import intp
 
 from seunet.kernels import jobs
 from seunet.kernels.compiling.functions import jit
-from seunet.kernels.filter_loops import (
+from seunet.kernels.jobs import JOB_BANDS, JOB_BATCH, JOB_FIRST_ROW, JOB_ROWS, JOB_SCALES
+from seunet.kernels.loops.filters import (
     Bank,
     Source,
     Target,
@@ -23,8 +24,7 @@ from seunet.kernels.filter_loops import (
     filter_down_twice,
     vector_of,
 )
-from seunet.kernels.jobs import JOB_BANDS, JOB_BATCH, JOB_FIRST_ROW, JOB_ROWS, JOB_SCALES
-from seunet.kernels.row_loops import Block, copy_rows, fetch_rows, round_up
+from seunet.kernels.loops.rows import Block, copy_rows, fetch_rows, round_up
 from seunet.kernels.vectors.arithmetic import add, fused_multiply_add
 from seunet.kernels.vectors.simd import lane_count, lane_sum, load, offset
 

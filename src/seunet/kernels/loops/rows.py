@@ -7,7 +7,7 @@ from typing import Any
 
 from seunet.kernels import jobs
 from seunet.kernels.compiling.functions import jit
-from seunet.kernels.filter_loops import vector_of
+from seunet.kernels.loops.filters import vector_of
 from seunet.kernels.vectors.arithmetic import fused_multiply_add, maximum
 from seunet.kernels.vectors.simd import (
     fetch_ahead,

@@ -11,7 +11,6 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling.functions import jit, worker_function
-from seunet.kernels.filter_loops import vector_of
 from seunet.kernels.jobs import (
     PLANES_COUNT,
     PLANES_GROUP,
@@ -30,8 +29,9 @@ from seunet.kernels.jobs import (
     PLANES_SMALL_WIDTH,
     POOL,
 )
-from seunet.kernels.pooling_gradient_loops import pool_gradient_plane, upsample_gradient_plane
-from seunet.kernels.row_loops import copy_row, fetch_rows, round_up, store_line
+from seunet.kernels.loops.filters import vector_of
+from seunet.kernels.loops.pooling_gradients import pool_gradient_plane, upsample_gradient_plane
+from seunet.kernels.loops.rows import copy_row, fetch_rows, round_up, store_line
 from seunet.kernels.vectors.arithmetic import (
     even_lanes,
     fused_multiply_add,

@@ -12,7 +12,6 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling.functions import jit, worker_function
-from seunet.kernels.filter_loops import vector_of
 from seunet.kernels.jobs import (
     CHANNELS_BACKWARD,
     CHANNELS_BATCH,
@@ -32,7 +31,8 @@ from seunet.kernels.jobs import (
     ROW_WEIGHT,
     ROW_WEIGHT_GRADIENT,
 )
-from seunet.kernels.row_loops import store_line
+from seunet.kernels.loops.filters import vector_of
+from seunet.kernels.loops.rows import store_line
 from seunet.kernels.vectors.arithmetic import add, fused_multiply_add, maximum, multiply, subtract, where_positive
 from seunet.kernels.vectors.simd import (
     all_stored,

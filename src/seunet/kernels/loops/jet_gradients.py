@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from seunet.kernels.compiling.functions import jit
-from seunet.kernels.filter_loops import gram, mix
 from seunet.kernels.jobs import (
     JOB_BLOCK,
     JOB_HEIGHT,
@@ -23,8 +22,9 @@ from seunet.kernels.jobs import (
     JOB_WIDTH,
     ROWS_AT_ONCE,
 )
-from seunet.kernels.row_loops import block_from, fill, read_rows, round_up, row_room, whole_vectors, write_rows
-from seunet.kernels.strip_loops import bank_of_scale, jet_rows, jet_rows_and_slope, task_place
+from seunet.kernels.loops.filters import gram, mix
+from seunet.kernels.loops.rows import block_from, fill, read_rows, round_up, row_room, whole_vectors, write_rows
+from seunet.kernels.loops.strips import bank_of_scale, jet_rows, jet_rows_and_slope, task_place
 from seunet.kernels.vectors.simd import lane_count, offset
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from numba import types
 
 from seunet.kernels.compiling.functions import jit, worker_function
-from seunet.kernels.filter_loops import mix
-from seunet.kernels.jet_gradient_loops import backward_task
 from seunet.kernels.jobs import (
     JOB_AFFINE,
     JOB_BESIDE,
@@ -59,7 +57,9 @@ from seunet.kernels.jobs import (
     JOB_WIDTH,
     ROWS_AT_ONCE,
 )
-from seunet.kernels.row_loops import (
+from seunet.kernels.loops.filters import mix
+from seunet.kernels.loops.jet_gradients import backward_task
+from seunet.kernels.loops.rows import (
     block_from,
     fill,
     finish_rows,
@@ -69,7 +69,7 @@ from seunet.kernels.row_loops import (
     whole_vectors,
     write_rows,
 )
-from seunet.kernels.strip_loops import bank_of_scale, jet_rows, task_place
+from seunet.kernels.loops.strips import bank_of_scale, jet_rows, task_place
 from seunet.kernels.vectors.simd import all_stored, fetch_add, float_pointer, lane_count, offset
 
 
