@@ -156,6 +156,16 @@ def test_what_cannot_be_run_is_one_line_exit_code_2_and_no_folder(
     assert not (tmp_path / "run").exists()
 
 
+def test_the_folder_of_a_run_is_enough_to_resume_it(begun: Path, unbroken: dict[str, bytes], tmp_path: Path) -> None:
+    ran = seunet("train", begun, "--resume", "--no-progress")
+    assert ran.code == 0, ran.err
+    assert {name: (begun / name).read_bytes() for name in unbroken} == unbroken
+    assert one_line(seunet("train", tmp_path, "--resume"), 2) == (
+        f"{tmp_path}: holds no run to resume (no last.safetensors); start without --resume"
+    )
+    assert "cannot be read" in one_line(seunet("train", begun), 2)
+
+
 def test_resume_with_nothing_there_does_not_start_afresh(config: Path, tmp_path: Path) -> None:
     line = one_line(command(config, tmp_path / "run", "--resume"), 2)
     assert line == f"{tmp_path / 'run'}: holds no run to resume (no last.safetensors); start without --resume"

@@ -178,7 +178,7 @@ def test_a_signal_to_it_and_its_workers_ends_a_run_after_its_step_and_resume_end
     step = read_checkpoint(tmp_path / "run" / "last.safetensors").facts["progress"]["step"]
     assert 6 <= step < 4 * LONG
     assert out.splitlines()[-1].startswith(f"stopped after step {step} of {4 * LONG}, best validation IoU 0.")
-    assert out.endswith(f"; resume with --resume: {tmp_path / 'run'}\n")
+    assert out.endswith(f"; resume: seunet train {tmp_path / 'run'} --resume\n")
     train_alone(tiny_config(nuclei, recipe__epochs=LONG), tmp_path / "run", resume=True)
     assert learnt(tmp_path / "run") == long_unbroken
 

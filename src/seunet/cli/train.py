@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from seunet.training.observers import Observer, StepReport, TrainingOutcome, ValidationReport
 
 CONFIG = typer.Argument(
-    ..., readable=False, metavar="CONFIG", help="A YAML file, or a name that `seunet configs list` shows."
+    ...,
+    readable=False,
+    metavar="CONFIG",
+    help="A YAML file, or a name that `seunet configs list` shows; with --resume also the folder of the run.",
 )
 RUN = typer.Option(None, "-o", "--out", readable=False, metavar="RUN", help="The folder of the run.")
 SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Change a value of the config, e.g. recipe.batch=8.")
-RESUME = typer.Option(False, "--resume", help="Resume the run in RUN from its last checkpoint.")
+RESUME = typer.Option(False, "--resume", help="Resume the run in RUN from its last checkpoint: train RUN --resume.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the run in RUN.")
 PRINT_CONFIG = typer.Option(False, "--print-config", help="Print the whole config and exit.")
 DATA = typer.Option(None, "--data", readable=False, metavar="DEST", help="A prepared set; short for --set data.root=….")
@@ -58,6 +61,8 @@ def train(
 
     short = {"data.root": data, "machine.device": device, "machine.workers": workers}
     overrides = [*set_values, *(f"{name}={value}" for name, value in short.items() if value is not None)]
+    if resume and config.is_dir():
+        out, config = out or config, _config_of_run(config)
     chosen = read_config(config, overrides)
     if print_config:
         print(to_yaml(chosen), end="")
@@ -90,6 +95,14 @@ def train(
         raise typer.Exit(stop.exit_code)
     if processes.lead:
         finish(chosen, out / "model", progress)
+
+
+def _config_of_run(run: Path) -> Path:
+    from seunet.training.run_folder import RunFolder
+
+    folder = RunFolder(run)
+    folder.check(resume=True, overwrite=False)
+    return folder.config
 
 
 @contextmanager
@@ -135,7 +148,7 @@ def _print_outcome(outcome: TrainingOutcome, out: Path) -> None:
     if outcome.finished:
         print(f"finished {outcome.total_steps} steps{best}: {out / 'model'}")
     else:
-        print(f"stopped after step {outcome.step} of {outcome.total_steps}{best}; resume with --resume: {out}")
+        print(f"stopped after step {outcome.step} of {outcome.total_steps}{best}; resume: seunet train {out} --resume")
 
 
 class _Shown:
