@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+import seunet
 from benchmarks.declare import DATA, NOTHING, declarations
+from benchmarks.measure.model.surroundings import around_the_mean, reflected
 
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED_IN = [
@@ -70,3 +73,20 @@ def test_benchmarks_and_support_do_not_import_tests() -> None:
     for folder in ("benchmarks", "support"):
         for path in (ROOT / folder).rglob("*.py"):
             assert re.search(r"^\s*(from|import) tests\b", path.read_text(), re.MULTILINE) is None, path
+
+
+def test_what_surrounds_an_image_is_what_the_trial_says() -> None:
+    model = seunet.create_model("seunet", widths=[10, 20, 40]).eval()
+    image, even, colour = torch.rand(1, 3, 40, 24), torch.full((1, 3, 40, 24), 0.4), torch.tensor([0.7, 0.5, 0.6])
+    with torch.no_grad():
+        less = model(image - colour[:, None, None])
+        with around_the_mean(colour):
+            assert torch.equal(model(image), less)
+        with reflected():
+            mirrored = model(even)
+        padded = model(even)
+    assert torch.equal(mirrored, mirrored[..., :1, :1].expand_as(mirrored))  # what is even has no edge
+    assert not torch.allclose(padded, padded[..., 20:21, 12:13].expand_as(padded))
+    with reflected():
+        model.train()(image).sum().backward()
+    assert all(parameter.grad is not None for name, parameter in model.named_parameters() if "eta" not in name)

@@ -11,15 +11,14 @@ are it.  With reflection every layer sees its input mirrored at the edges.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 import torch
-from torch import Tensor
-from torch.nn.functional import pad
+from torch import Tensor, nn
 
 import seunet
 from benchmarks.declare import Benchmark
@@ -43,8 +42,12 @@ SIDES_PX: Final = (192, 400, 1000)
 @contextmanager
 def around_the_mean(colour: Tensor) -> Iterator[None]:
     """Every image less this colour."""
-    as_is: Callable[[ScaleUNet, Tensor], Tensor] = ScaleUNet.features
-    with patch.object(ScaleUNet, "features", lambda model, images: as_is(model, images - colour[:, None, None])):
+    as_is = ScaleUNet._through
+
+    def through(model: ScaleUNet, images: Tensor, head: nn.Module | None) -> Tensor:
+        return as_is(model, images - colour[:, None, None], head)
+
+    with patch.object(ScaleUNet, "_through", through):
         yield
 
 
@@ -53,14 +56,22 @@ def reflected() -> Iterator[None]:
     """Every convolution sees its input mirrored at its edges, as far as its filters reach."""
     as_is = GaussianConv2d.forward
 
-    def forward(layer: GaussianConv2d, features: Tensor, affine: Tensor | None = None, relu: bool = False) -> Tensor:
+    def forward(layer: GaussianConv2d, features: Tensor, beside: Tensor | None = None, **others: Any) -> Tensor:
         far = max(layer.filters()[1])
-        mirrored = pad(features.flatten(0, -4), (far,) * 4, mode="reflect")
-        mirrored = mirrored.view(*features.shape[:-3], *mirrored.shape[-3:])
-        return as_is(layer, mirrored, affine, relu)[..., far:-far, far:-far].contiguous()
+        more = {} if beside is None else {"beside": mirrored(beside, far)}
+        return as_is(layer, mirrored(features, far), **more, **others)[..., far:-far, far:-far].contiguous()
 
     with patch.object(GaussianConv2d, "forward", forward):
         yield
+
+
+def mirrored(maps: Tensor, far: int) -> Tensor:
+    """So many rows and columns more on all sides, as in mirrors there; small maps are seen in them more than once."""
+    for axis in (-2, -1):
+        length = maps.shape[axis]
+        places = torch.arange(-far, length + far).remainder(max(2 * length - 2, 1))
+        maps = maps.index_select(axis, torch.minimum(places, 2 * length - 2 - places).clamp(min=0))
+    return maps
 
 
 def mean_colour(root: Path, names: list[str]) -> Tensor:
