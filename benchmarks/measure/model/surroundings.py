@@ -58,7 +58,7 @@ def reflected() -> Iterator[None]:
 
     def forward(layer: GaussianConv2d, features: Tensor, beside: Tensor | None = None, **others: Any) -> Tensor:
         far = max(layer.filters()[1])
-        more = {} if beside is None else {"beside": mirrored(beside, far)}
+        more: dict[str, Any] = {} if beside is None else {"beside": mirrored(beside, far)}
         return as_is(layer, mirrored(features, far), **more, **others)[..., far:-far, far:-far].contiguous()
 
     with patch.object(GaussianConv2d, "forward", forward):
