@@ -51,7 +51,13 @@ def results(name: str) -> dict[str, Any]:
 
 def source(report: dict[str, Any]) -> str:
     """The line below a table: how its figures are made today, and of which code they are."""
-    return f"`{report['again']}` (measured at commit `{report['commit'][:12]}`, {report['machine']['cores']} cores)."
+    return f"`{report['again']}` (measured at commit {short(report['commit'])}, {report['machine']['cores']} cores)."
+
+
+def short(commit: str) -> str:
+    """A commit as pages name it, with a word where more was changed than it says."""
+    clean, _, changed = commit.partition("+")
+    return f"`{clean[:12]}`" + (" and what was changed then" if changed else "")
 
 
 def source_of(commit: str, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from statistics import fmean
 from benchmarks.docs.told import HOWS
 from benchmarks.measure.model.nuclei import KEPT, SHIPPED, STAGES, ious, kept
 from benchmarks.measure.model.training_runs import facts
-from benchmarks.record import RESULTS, ROOT, results, source
+from benchmarks.record import RESULTS, ROOT, results, short, source
 from seunet.evaluation import TEST_SCALES, markdown_table, read_report, scale_label
 from seunet.models import SEUNet, load
 
@@ -46,7 +46,7 @@ def scale_table(report_name: str) -> str:
             mean = sum(found.values()) / len(found)
             rows.append([title, *(f"{100 * iou:.1f}" for iou in found.values()), f"**{100 * mean:.2f}**"])
     header = ["IoU, % at s =", *(scale_label(scale) for scale in report["arguments"]["scales"]), "mean"]
-    commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit)
+    commits = ", ".join(short(commit) for commit in report["commits"] if commit)
     clock = report["clock"]
     cost = f"{clock['seconds'] / 60:.0f} min, {clock['peak_memory_mib']:,.0f} MiB"
     data = report["data"]
@@ -141,7 +141,7 @@ def evaluation_speed() -> str:
     report = kept("evaluation-speed")
     clock, data, scales = report["clock"], report["data"], len(report["arguments"]["scales"])
     size = f"{len(data['images'])} test images, {data['windows']} windows of {data['window_px']} px, {scales} scales"
-    commits = ", ".join(f"`{commit[:12]}`" for commit in report["commits"] if commit)
+    commits = ", ".join(short(commit) for commit in report["commits"] if commit)
     time = f"{clock['seconds'] / 60:.0f} min on {clock['machine']['threads']} thread"
     return (
         f"`seunet evaluate nuclei prepared/monuseg -o out --tiles 500,500,4` ({size}, all heads and fusions) takes "

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from benchmarks.docs import changed
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, short
 from seunet.evaluation import markdown_table
 
 MEASURED = RESULTS / "trials" / "nuclei-2" / "measured"
@@ -23,7 +23,7 @@ def agreement() -> str:
                 within, doubled = f"{100 * score['within_20_percent']:.0f} %", str(score["above_2_times"])
                 rows.append([f"`{model}`", VARIANTS[score["variant"]], str(score["cases"]), within, doubled])
         commits |= set(document["commits"])
-    measured = ", ".join(f"`{commit[:12]}`" for commit in sorted(commits))
+    measured = ", ".join(short(commit) for commit in sorted(commits))
     table = markdown_table(["model", "image", "cases", "within 20 %", "above 2 ×"], rows)
     return f"{table}\n\nMeasured at commit {measured}."
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.measure.model.nuclei import STAGES as NUCLEI_STAGES
 from benchmarks.measure.model.training_runs import KEPT, facts
 from benchmarks.measure.segmentation.told_or_not import UNET_RUN
-from benchmarks.record import MEASURED, results, source
+from benchmarks.record import MEASURED, results, short, source
 from seunet.evaluation import markdown_table, scale_label, way_name
 
 UNET_FIRST_RUN = KEPT / "unet"
@@ -40,7 +40,7 @@ def told_or_not(split: str) -> str:
     off = found["estimates"]["SEUNet"]
     answers = f"{off['answered']} of {off['asked']} have an estimate"
     estimate = f"{answers}, off by × {off['median_factor']:.2f} in the median"
-    made = f"`{report['again']}` (measured at commit `{found['commit'][:12]}`)."
+    made = f"`{report['again']}` (measured at commit {short(found['commit'])})."
     return f"{markdown_table(header, rows)}\n\n{_verdict(found)}\n\n{windows}; {estimate}. Weights: {weights}. {made}"
 
 
@@ -201,7 +201,7 @@ def in_short() -> str:
     sizes = ", ".join(f"{name} {facts['parameters']:,}" for name, facts in found["models"].items())
     made = f"{len(found['images'])} test images of MoNuSeg, a quarter of each; parameters: {sizes}."
     return (
-        f"{markdown_table(header, rows)}\n\n{made} `{report['again']}` (measured at commit `{found['commit'][:12]}`)."
+        f"{markdown_table(header, rows)}\n\n{made} `{report['again']}` (measured at commit {short(found['commit'])})."
     )
 
 

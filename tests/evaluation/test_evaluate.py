@@ -261,7 +261,7 @@ def test_no_two_of_many_models_look_alike(document: dict[str, Any]) -> None:
 def test_a_panel_shows_classes_in_their_colours_and_the_best_prediction_in_bold() -> None:
     codes = torch.tensor([[0, 1], [1, 255]])
     colors = [(0, 0, 0), (255, 214, 64)]
-    assert painted(codes, colors).tolist() == [[[0, 0, 0], [255, 214, 64]], [[255, 214, 64], [160, 160, 160]]]
+    assert painted(codes, colors).tolist() == [[[0, 0, 0], [255, 214, 64]], [[255, 214, 64], [255, 255, 255]]]
     image = torch.zeros(2, 2, 3, dtype=torch.uint8)
     panel = Panel(0.25, image, codes, (("p_ens", codes, 0.5), ("stated, p_ens", codes, 0.75)))
     axes = panels_figure([panel], colors, "title").axes
@@ -270,6 +270,9 @@ def test_a_panel_shows_classes_in_their_colours_and_the_best_prediction_in_bold(
     assert [axis.get_xlabel() for axis in axes[2:]] == ["50.0", "75.0"]
     assert [axis.xaxis.label.get_fontweight() for axis in axes[2:]] == ["normal", "bold"]
     assert (axes[2].images[0].get_array() == painted(codes, colors).numpy()).all()
+    assert not panels_figure([panel], colors, "title", ["background", "nucleus"]).legends
+    (key,) = panels_figure([panel], [*colors, (9, 9, 9)], "title", ["other", "tumour", "stroma"]).legends
+    assert [text.get_text() for text in key.get_texts()] == ["other", "tumour", "stroma", "not labelled"]
 
 
 @pytest.mark.parametrize(

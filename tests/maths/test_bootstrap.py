@@ -76,4 +76,16 @@ def test_seeds_that_disagree_widen_the_interval() -> None:
     assert interval(over_seeds(alike, drawn.random)) == Interval(0.5, 0.5, 0.5)
     found = interval(over_seeds(apart, drawn.random))
     assert found.value == pytest.approx(0.5)
-    assert (found.low, found.high) == pytest.approx((0.45, 0.55), abs=0.02)
+    assert (found.low, found.high) == pytest.approx((0.439, 0.561), abs=0.02)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_the_mean_over_seeds_varies_as_much_as_the_mean_of_so_many_does(seeds: int) -> None:
+    values = np.random.default_rng(6).normal(size=seeds)
+    means = over_seeds(np.tile(values, (20_001, 1)), np.random.default_rng(0))[1:]
+    assert means.std() == pytest.approx(values.std(ddof=1) / math.sqrt(seeds), rel=0.03)
+
+
+def test_one_seed_stays_as_it_is() -> None:
+    values = np.random.default_rng(7).normal(size=(11, 1, 4))
+    np.testing.assert_array_equal(over_seeds(values, np.random.default_rng(0)), values[:, 0])

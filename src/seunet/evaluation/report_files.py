@@ -51,4 +51,5 @@ def write_panels(
         panel(model, windows, number, scale, ways, fusion, settings.antialias, settings.estimator) for scale in scales
     ]
     title = f"{windows.image_name(number)}: {document['model']['name']}"
-    write_png(panels_figure(shown, document["data"]["colors"], title), out / "panels.png")
+    facts = document["data"]
+    write_png(panels_figure(shown, facts["colors"], title, facts["classes"]), out / "panels.png")

@@ -1,8 +1,8 @@
 """What another draw of images and seeds might have shown: intervals of means and of paired differences.
 
 The images of a test set are resampled with replacement, the same draw for both sides of a difference, so that what is
-hard for both cancels; the seeds of each system are resampled on their own.  Few seeds make this a little too narrow:
-with n of them the variance between seeds is taken for (n − 1)/n of what it is.
+hard for both cancels; the seeds of each system are resampled on their own.  Draws of n seeds vary by (n − 1)/n of what
+seeds vary by: their deviations count √(n/(n − 1)) times.  Two or three seeds are few all the same.
 """
 
 from __future__ import annotations
@@ -62,11 +62,16 @@ def drawn_ious(matrices: NDArray[Any], draws: Draws) -> FloatArray:
 
 
 def over_seeds(values: FloatArray, random: np.random.Generator) -> FloatArray:
-    """[draws, seeds, …] → [draws, …]: the mean over seeds, resampled in every draw but the first."""
+    """[draws, seeds, …] → [draws, …]: the mean over seeds, resampled in every draw but the first.
+
+    m + √(n/(n − 1))·(m′ − m), m the mean over the n seeds and m′ that over n of them drawn with replacement.
+    """
     count, seeds = values.shape[:2]
     chosen = random.integers(0, seeds, size=(count, seeds))
     chosen[0] = np.arange(seeds)
-    return np.stack([values[draw, chosen[draw]].mean(0) for draw in range(count)])
+    means = values.mean(1)
+    deviations = np.stack([values[draw, chosen[draw]].mean(0) for draw in range(count)]) - means
+    return np.asarray(means + np.sqrt(seeds / max(seeds - 1, 1)) * deviations)
 
 
 def interval(values: FloatArray, level: float = 0.95) -> Interval:

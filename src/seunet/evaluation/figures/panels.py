@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,8 @@ CELL_PX: Final = 400
 TOP_PX: Final = 120
 TITLE_LETTERS: Final = 26
 """What fits above a column, in one line."""
-IGNORE_COLOR: Final = (160, 160, 160)
+IGNORE_COLOR: Final = (255, 255, 255)
+"""Of pixels that nobody labelled; the classes of a set may have any grey."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,10 @@ def _pixels(image: Tensor) -> Tensor:
     return (image[0].permute(1, 2, 0) * 255).round().clamp(0, 255).to(torch.uint8)
 
 
-def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str) -> Figure:
-    """One row per scale: the image, the truth, and each prediction with its IoU."""
+def panels_figure(
+    panels: Sequence[Panel], colors: Sequence[Sequence[int]], title: str, names: Sequence[str] = ()
+) -> Figure:
+    """One row per scale: the image, the truth, and each prediction with its IoU; more than two classes have a key."""
     columns = 2 + len(panels[0].predictions)
     figure = new_figure(max(columns * CELL_PX, 1200), len(panels) * CELL_PX + TOP_PX)
     figure.suptitle(title, fontweight="bold")
@@ -109,10 +112,21 @@ def panels_figure(panels: Sequence[Panel], colors: Sequence[Sequence[int]], titl
         for axis, (_, _, iou) in zip(line[2:], each.predictions, strict=True):
             weight = "bold" if iou == best and len(each.predictions) > 1 else "normal"
             axis.set_xlabel(f"{100 * iou:.1f}", fontsize=11, fontweight=weight)
+    if len(names) > 2:
+        _add_key(figure, {**dict(zip(names, colors, strict=True)), "not labelled": IGNORE_COLOR})
     return figure
 
 
+def _add_key(figure: Figure, entries: Mapping[str, Sequence[int]]) -> None:
+    from matplotlib.patches import Patch
+
+    patches = []
+    for name, (red, green, blue) in entries.items():
+        patches.append(Patch(facecolor=(red / 255, green / 255, blue / 255), edgecolor="0.5", label=name))
+    figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
+
+
 def painted(codes: Tensor, colors: Sequence[Sequence[int]]) -> Tensor:
-    """Class codes in the colours of the set: [H, W] → uint8 [H, W, 3]; pixels to ignore in grey."""
+    """Class codes in the colours of the set: [H, W] → uint8 [H, W, 3]; pixels to ignore in white."""
     table = torch.tensor([*colors, IGNORE_COLOR], dtype=torch.uint8)
     return table[torch.where(codes == IGNORE_INDEX, len(colors), codes).long()]

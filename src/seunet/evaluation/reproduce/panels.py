@@ -63,7 +63,8 @@ def _figure(protocol: Protocol, folders: Mapping[str, Path]) -> Figure:
         found = [(name, _codes(folder, scale)) for name, folder in folders.items()]
         rated = [(name, codes, headline_iou(confusion_matrix(codes, mask, len(classes)))) for name, codes in found]
         panels.append(Panel(scale, pixels, mask, tuple(rated)))
-    return panels_figure(panels, [each.color for each in classes], windows.image_name(number))
+    colors, names = [each.color for each in classes], [each.name for each in classes]
+    return panels_figure(panels, colors, windows.image_name(number), names)
 
 
 def _codes(folder: Path, scale: float) -> Tensor:

@@ -119,7 +119,9 @@ def _curves(measured: Sequence[Measured], figures: Path, statistics: Mapping[str
     if pairs:
         lines = [_curve(one, way, place) for place, (one, way) in enumerate(pairs)]
         draw = partial(curves_figure, lines, metric, "Blind and with the scale")
-        blocks.append(Picture(figures / "ways.png", "What knowing the scale is worth, and to whom.", draw))
+        blocks.append(
+            Picture(figures / "ways.png", "What knowing the scale is worth, and to whom: the first seed of each.", draw)
+        )
     return blocks
 
 

@@ -97,7 +97,8 @@ def ways_table(measured: Sequence[Measured]) -> Table:
                 places = [scales.index(scale) for scale in SHOWN_SCALES if scale in scales]
                 cells = [spread(line["ious"][place] for line in found) for place in places]
                 shown = spread(_mean([line["ious"][place] for place in places]) for line in found)
-                label = f"{name}{WAY_NAMES[way]}{suffix}"
+                alone = f" (seed {seeds[0].job.seed} alone)" if len(found) < len(seeds) else ""
+                label = f"{name}{WAY_NAMES[way]}{suffix}{alone}"
                 lines.append([label, *cells, shown, spread(line["mean"] for line in found)])
     header = ["system", *(f"s = {scale_label(scale)}" for scale in SHOWN_SCALES), "mean of these", "mean of all"]
     return Table(header, lines)
