@@ -15,8 +15,10 @@ from seunet.errors import InputError
 from seunet.images import encode_png
 from seunet.models import ModelCard, ScaleUNet
 from seunet.segmentation import FoundObject, Segmentation
+from support.cli import seunet as command
 from support.image_objects import Given, image_objects
 from tests.support.networks import calm_model, picture
+from tests.support.tissue_model import discs
 
 PIXELS = picture(90, 70)
 
@@ -65,8 +67,29 @@ def test_a_slide_is_taken_by_its_path_with_the_mpp_that_it_states(model: ScaleUN
     Image.fromarray(PIXELS).save(path, dpi=(25400 / 0.2, 25400 / 0.2))
     found = seunet.segment(path, model)
     assert found.relative_scale == pytest.approx(1.25, rel=1e-3)
-    assert seunet.segment(path, model, mpp=0.25).relative_scale == 1
+    with pytest.warns(UserWarning, match=r"0\.2 µm per pixel, but the user's 0\.25 is used"):
+        assert seunet.segment(path, model, mpp=0.25).relative_scale == 1
     assert found.objects["Area µm^2"].sum() == pytest.approx(found.objects["Area px^2"].sum() * 0.04, rel=1e-2)
+
+
+@pytest.mark.parametrize("mpp", [0.2, 0.3, 0.7, None])
+def test_what_is_saved_is_what_the_command_writes_at_any_magnification(
+    mpp: float | None, disc_model: Path, tmp_path: Path
+) -> None:
+    pixels = discs(80, 110, np.random.default_rng(3))
+    Image.fromarray(pixels).save(tmp_path / "image.png")
+    given = [] if mpp is None else ["--mpp", mpp]
+    ran = command("segment", tmp_path / "image.png", "-m", disc_model, "-o", tmp_path / "out", *given)
+    assert ran.code == 0, ran.err
+    found = seunet.segment(pixels, disc_model, mpp=mpp)
+    found.save(tmp_path / "saved")
+    written = {path.name: path.read_bytes() for path in (tmp_path / "saved").iterdir()}
+    assert {"objects.geojson", "objects.csv", "counts.csv", "labels.tif", "overlay.png"} <= set(written)
+    for name, content in written.items():
+        assert content == (tmp_path / "out" / "image" / name).read_bytes(), name
+    assert (found.plan.downsample != 1) == (mpp in (0.3, 0.7))
+    assert len(found.objects) > 1
+    assert {"Haematoxylin OD mean", "Confidence"} <= set(found.objects.columns)
 
 
 def test_an_image_that_cannot_be_held_is_sent_to_the_command(

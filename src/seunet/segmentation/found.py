@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,9 @@ from seunet.results.find_objects import Object, Tally, gathered, objects
 from seunet.results.frame import Frame
 from seunet.results.geojson import features
 from seunet.results.label_plane import ArrayPlane
+from seunet.results.measures import ObjectMeans
 from seunet.results.pictures.overlay import NumberedObjects, outlines_shown, overlay_picture
+from seunet.results.planes import LABELS, RIM, measured_planes
 from seunet.results.write import write_results
 from seunet.segmentation.options import Choices, least_area
 from seunet.segmentation.scale_choice import KnownScale, ReadingPlan
@@ -136,9 +138,11 @@ class Segmentation:
     scale: KnownScale
     """What is known of the scale, and from where."""
     frame: Frame = field(repr=False)
-    """Names and colours of the classes, and µm per pixel where stated."""
+    """Names and colours of the classes, µm per pixel where stated, and where the network's pixels lie in the image."""
     image: Callable[[], AbstractContextManager[Image]] = field(repr=False, compare=False)
     """Opens the image again, for pictures."""
+    planes: Mapping[str, ArrayPlane] = field(repr=False, compare=False)
+    """The labels at the network's pixels, where objects are found, and what is measured of them."""
     split: bool = True
     min_area: str = Choices().min_area
     """As of `seunet segment`: touching nuclei are separated, smaller objects are left out."""
@@ -147,8 +151,8 @@ class Segmentation:
 
     @property
     def min_area_px(self) -> int:
-        """The smallest object that is kept, in pixels of the image."""
-        return least_area(self.min_area, self.scale.mpp, 1.0).working_px
+        """The smallest object that is kept, in the network's pixels (`plan.downsample` of the image's)."""
+        return least_area(self.min_area, self.scale.mpp, self.plan.downsample).working_px
 
     @property
     def estimated_mpp(self) -> float | None:
@@ -167,12 +171,13 @@ class Segmentation:
 
     def to_geojson(self) -> dict[str, Any]:
         """A FeatureCollection as QuPath opens it; `json.dump` writes it."""
-        groups = (features(group, self.frame)[0] for group in gathered(self._found(Tally())))
+        means = ObjectMeans(measured_planes(self.planes))
+        groups = (features(group, self.frame, means=means)[0] for group in gathered(self._found(Tally())))
         return {"type": "FeatureCollection", "features": [json.loads(text) for group in groups for text in group]}
 
     def overlay(self, longest_px: int = OVERLAY_PX) -> RgbArray:
         """The image with what was found and a legend, uint8 [height, width, 3]; its image at most so large."""
-        plane, tally, small = ArrayPlane(self.labels), Tally(), self._thumbnail(longest_px)
+        plane, tally, small = self.planes[LABELS], Tally(), self._thumbnail(longest_px)
         found = self._found(tally)
         numbered = NumberedObjects(plane, *small.shape[:2]) if outlines_shown(plane, small) else None
         for _ in found if numbered is None else numbered.passing(found):
@@ -180,20 +185,20 @@ class Segmentation:
         return overlay_picture(small, plane, self.frame, tally, numbered)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write objects.geojson, counts.csv, labels.tif and overlay.png, as `seunet segment` does."""
+        """Write objects.geojson, objects.csv, counts.csv, labels.tif and overlay.png, as `seunet segment` does."""
         place = Path(folder)
         names = names_in(place, "the result")
         if names and not overwrite:
             raise something_else(place, names[0], "choose another folder or pass overwrite=True")
         small = self._thumbnail(OVERLAY_PX)
-        write_results(place, ArrayPlane(self.labels), self.frame, small, **self._options())
+        means = measured_planes(self.planes)
+        write_results(place, self.planes[LABELS], self.frame, small, measured=means, **self._options())
 
     def _found(self, tally: Tally) -> Iterator[Object]:
-        return objects(ArrayPlane(self.labels), self.frame, tally=tally, **self._options())
+        return objects(self.planes[LABELS], self.frame, tally=tally, **self._options())
 
     def _options(self) -> dict[str, Any]:
-        rim = None if self.rim is None else ArrayPlane(self.rim.astype(np.uint8))
-        return {"split": self.split, "min_area_px": self.min_area_px, "rim": rim}
+        return {"split": self.split, "min_area_px": self.min_area_px, "rim": self.planes.get(RIM)}
 
     def _thumbnail(self, longest_px: int) -> RgbArray:
         with self.image() as image:

@@ -165,8 +165,8 @@ def statistics_blocks(document: Mapping[str, Any]) -> list[Block]:
             f"Means over the {len(document['scales'])} scales when the scale is not known, with {share} intervals from "
             f"{document['draws']:,} draws of images and seeds. Differences are paired: both systems see the same draw "
             f"of the {len(document['images'])} images. A difference is one where its interval excludes zero. The "
-            "spread of n seeds counts √(n/(n − 1)) times, because n draws of them show less than there is; two or three "
-            "are few all the same. The many pairs are not corrected for their number."
+            "spread of n seeds counts √(n/(n − 1)) times, because n draws of them show less than there is; two or "
+            "three are few all the same. The many pairs are not corrected for their number."
         ),
         Table(["system", f"mean ({share} interval)", "seed by seed"], rows),
         *([Table(["question", "answer", f"difference ({share} interval)"], answers)] if answers else []),
