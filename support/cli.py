@@ -6,9 +6,7 @@ import contextlib
 import io
 from typing import NamedTuple
 
-from typer.main import get_command
-
-from seunet.cli import app, run
+from seunet.cli import called, run
 
 
 class Ran(NamedTuple):
@@ -23,5 +21,5 @@ def seunet(*arguments: object) -> Ran:
     """Run `seunet ARGUMENTS`."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run(lambda: get_command(app)(args=[str(argument) for argument in arguments]))
+        code = run(lambda: called([str(argument) for argument in arguments]))
     return Ran(code, out.getvalue(), err.getvalue())

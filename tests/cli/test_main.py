@@ -19,6 +19,7 @@ from seunet import __version__
 from seunet.cli.main import app, run
 from seunet.cli.stopping import Interrupted, Terminated
 from seunet.errors import InputError, ResourceError, StorageError
+from support.cli import seunet
 
 SEUNET = Path(sys.executable).with_name("seunet")
 
@@ -47,9 +48,7 @@ def test_the_version_is_printed() -> None:
 
 def test_a_terminal_without_greek_letters_still_gets_the_message() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    program = (
-        "import sys; from seunet.cli import main; main.get_command = lambda app: lambda: print('σ = 2'); main.main()"
-    )
+    program = "import sys; from seunet.cli import main; main.called = lambda: print('σ = 2'); main.main()"
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, b"? = 2\n", b"")
 
@@ -194,3 +193,27 @@ def test_shells_complete_verbs_and_options(shell: str) -> None:
     found = subprocess.run([SEUNET], env=environment, capture_output=True, text=True, timeout=600)
     assert "segment" in found.stdout
     assert "train" not in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("segmnt",), "No such command 'segmnt'. Did you mean 'segment'?; see seunet --help"),
+        (("segment", "x.png"), "Missing option '-o' / '--out'; see seunet segment --help"),
+        (("segment", "x.png", "-o", "out", "--mppp", 3), "No such option: --mppp"),
+        (("segment", "x.png", "-o", "out", "--mpp", "0,25"), "Invalid value for '--mpp': "),
+        (("data", "prepare", "folder"), "Missing argument "),
+    ],
+)
+def test_options_that_are_wrong_are_one_line_and_exit_code_2(arguments: tuple[object, ...], line: str) -> None:
+    ran = seunet(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"seunet: {line}")
+    assert ran.err.count("\n") == 1
+    assert ran.err.endswith(" --help\n")
+
+
+def test_a_verb_of_verbs_alone_shows_what_it_has() -> None:
+    ran = seunet("data")
+    assert ran.code == 2
+    assert "prepare" in ran.out + ran.err

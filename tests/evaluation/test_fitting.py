@@ -192,7 +192,8 @@ def test_one_head_and_models_of_the_package_are_not_calibrated(root: Path, tmp_p
     ran = seunet("fit-scale", root / "tissue", "-m", "nuclei")
     assert (ran.code, ran.err) == (
         2,
-        "seunet: nuclei: is a model of the package; copy its folder, and give the copy\n",
+        "seunet: nuclei: is a model of the package; make a copy (in Python: "
+        "seunet.load('nuclei').save_pretrained('my-nuclei')) and give that\n",
     )
 
 

@@ -168,7 +168,7 @@ def test_the_files_run_elsewhere(to: str, model: ScaleUNet, tmp_path: Path) -> N
         ("seunet", {"head": "6"}, "--head 6: must be auto, matched, all or a number from 1 to 5"),
         ("seunet", {"head": "matched"}, "--head matched: the model's card names no matched head; give all, or 1 to 5"),
         ("unet", {"scale": 2.0}, "unet has no σ to be multiplied; leave out --scale"),
-        ("seunet", {"scale": -1.0}, r"`factor` \(=-1.0\) must be a positive number"),
+        ("seunet", {"scale": -1.0}, r"--scale -1: must be a positive number"),
     ],
 )
 def test_what_has_no_such_form_is_refused_in_one_line_and_leaves_nothing(
@@ -185,6 +185,13 @@ def test_what_has_no_such_form_is_refused_in_one_line_and_leaves_nothing(
         )
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_scale_beyond_the_range_of_the_card_is_said_and_one_that_no_slide_has_is_refused() -> None:
+    with pytest.warns(UserWarning, match=r"--scale 0\.5: only filters × 0\.92 to × 1\.8 .* to 0\.252 µm"):
+        assert choose("nuclei", scale=0.5).mpp == pytest.approx(0.504)
+    with pytest.raises(InputError, match=r"--scale 0\.01: is for 25.2 µm per pixel; must be from 0\.05 to 20"):
+        choose("nuclei", scale=0.01)
 
 
 def test_a_folder_that_holds_something_is_not_written_to(model: ScaleUNet, tmp_path: Path) -> None:

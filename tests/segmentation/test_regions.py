@@ -99,6 +99,18 @@ def test_a_folder_holds_a_file_for_each_image(tmp_path: Path) -> None:
         regions_file(str(tmp_path / "nothing"), "slide")
 
 
+def test_regions_of_another_image_are_refused(disc_model: Path, tmp_path: Path) -> None:
+    Image.fromarray(discs(60, 50, np.random.default_rng(7))).save(tmp_path / "a.png")
+    far = [[x + 900, y + 900] for x, y in SQUARE]
+    roi = written(tmp_path / "r.geojson", feature(far))
+    ran = seunet("segment", tmp_path / "a.png", "-m", disc_model, "-o", tmp_path / "out", "--roi", roi, "--no-progress")
+    assert ran.code == 2
+    assert ran.err == "seunet: --roi: no region lies on a.png, 50×60 px; give the regions of this image\n"
+    assert not (tmp_path / "out" / "a" / "run.json").exists()
+    written(roi, feature(far), feature(SQUARE))
+    assert seunet("segment", tmp_path / "a.png", "-m", disc_model, "-o", tmp_path / "out", "--roi", roi).code == 0
+
+
 def test_only_the_regions_are_analysed_and_their_objects_counted(disc_model: Path, tmp_path: Path) -> None:
     pixels = discs(150, 201, np.random.default_rng(7))
     Image.fromarray(pixels).save(tmp_path / "a.png")

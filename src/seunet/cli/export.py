@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-MODEL = typer.Argument(..., metavar="MODEL", help="A model of the package, or a model folder.")
+MODEL = typer.Argument(..., metavar="MODEL", help="A model of the package, a model folder, or hf-hub:owner/name.")
 OUT = typer.Option(..., "-o", "--out", metavar="DIR", help="New folder for the exported model.")
 TO = typer.Option("onnx", "--to", metavar="onnx|torchscript|openvino|bioimageio|qupath", help="For which program.")
 SCALE = typer.Option(1.0, "--scale", metavar="S", help="σ × S: for images whose structures are S times as large.")

@@ -10,7 +10,7 @@ import io
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import typer
@@ -39,6 +39,12 @@ EXIT_BUG = 70
 DEBUG: Final = "--debug"
 LEAST_ADDRESS_SPACE_BYTES: Final = 1_500_000_000
 """Below this, libraries end the process in their own words while they are loaded."""
+USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+"""What the parser raises; some versions of Typer bring a Click of their own."""
+PLAINER: Final = {
+    "Input should be a valid number, unable to parse string as a number": "must be a number, written like 0.25",
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+}
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -102,6 +108,22 @@ def fail(line: str, code: int) -> int:
     return code
 
 
+def called(arguments: Sequence[str] | None = None) -> None:
+    """Parse and do; an exit code that is not 0 is raised as SystemExit, and what goes wrong as it is."""
+    given = None if arguments is None else list(arguments)
+    code = get_command(app).main(args=given, prog_name="seunet", standalone_mode=False)
+    if isinstance(code, int) and code:
+        raise SystemExit(code)
+
+
+def usage_line(error: Any) -> str:
+    """What is wrong with the options, in one line."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    for theirs, ours in PLAINER.items():
+        text = text.replace(theirs, ours)
+    return text if error.ctx is None else f"{text}; see {error.ctx.command_path} --help"
+
+
 def run(command: Callable[[], object], debug: bool = False) -> int:
     """Run a command; every outcome is an exit code and at most one line (DESIGN: exit codes)."""
     try:
@@ -112,6 +134,13 @@ def run(command: Callable[[], object], debug: bool = False) -> int:
         return fail("; ".join(["interrupted", *map(str, stop.args)]), EXIT_INTERRUPTED)
     except Terminated as stop:
         return fail("; ".join(["terminated", *map(str, stop.args)]), EXIT_TERMINATED)
+    except typer.Abort:
+        return fail("interrupted", EXIT_INTERRUPTED)
+    except USAGE_ERROR as error:
+        if "\n" in str(error):  # a verb alone: its help
+            print(error, file=sys.stderr)
+            return 2
+        return fail(usage_line(error), 2)
     except Exception as error:  # the last line of defence: a user who did not ask for one never sees a traceback
         if debug:
             traceback.print_exc()
@@ -140,7 +169,7 @@ def main() -> None:
     listen()
     settle_without_home()
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
-    sys.exit(run(get_command(app), debug=DEBUG in sys.argv[1:]))
+    sys.exit(run(called, debug=DEBUG in sys.argv[1:]))
 
 
 if __name__ == "__main__":

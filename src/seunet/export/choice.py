@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Final
 
 from seunet.errors import InputError
 from seunet.export.portable import PortableNetwork, portable_network
+from seunet.limits import MPP_RANGE
 from seunet.models.files import load, weights_sha256
-from seunet.models.heads_to_use import AUTO, fusion_of
+from seunet.models.heads_to_use import AUTO, filter_range, fusion_of
 from seunet.models.seunet import SEUNet
 from seunet.models.unet_skeleton import ScaleUNet
 
@@ -81,9 +83,31 @@ def choose(name_or_folder: str | os.PathLike[str], *, scale: float = 1.0, head: 
     if scale != 1:
         if not isinstance(model, SEUNet):
             raise InputError(f"{model.name} has no σ to be multiplied; leave out --scale and resample its images")
+        _check_scale(model, scale)
         model = model.at_scale(scale)
     name = os.path.basename(os.fspath(name_or_folder).rstrip("/")) or "model"
     return Chosen(name, model, _heads(model, head), str(fusion_of(model, AUTO, False)))
+
+
+def _check_scale(model: SEUNet, scale: float) -> None:
+    """A word where filters so much larger or smaller do worse than images resampled; no µm per pixel that cannot be."""
+    if not scale > 0:
+        raise InputError(f"--scale {scale:g}: must be a positive number")
+    card = model.card
+    if card is None or card.mpp is None:
+        return
+    low, high = MPP_RANGE
+    if not low <= card.mpp / scale <= high:
+        raise InputError(
+            f"--scale {scale:g}: is for {card.mpp / scale:.3g} µm per pixel; must be from {low:g} to {high:g}"
+        )
+    first, last = filter_range(model)
+    if not first <= scale <= last:
+        warnings.warn(
+            f"--scale {scale:g}: only filters × {first:.2g} to × {last:.2g} are known to be as good as resampling; "
+            f"leave --scale out and resample the images to {card.mpp:g} µm per pixel",
+            stacklevel=2,
+        )
 
 
 def _heads(model: ScaleUNet, head: str) -> tuple[int, ...]:

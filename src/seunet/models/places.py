@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -63,11 +64,15 @@ def model_place(name_or_folder: str | os.PathLike[str], fetch: Callable[[str], P
     if is_on_hub(name_or_folder):
         return fetch(os.fspath(name_or_folder))
     if place.is_dir():
+        if not (place / CONFIG_NAME).is_file() and _holds_model(place / "model"):
+            raise ModelFileError(f"{place}: is the folder of a run; its model is {place / 'model'}")
         return Place(place)
-    shipped = ", ".join(built_in_models())
+    shipped = built_in_models()
+    near = get_close_matches(os.fspath(name_or_folder).lower(), shipped, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
     raise ModelFileError(
-        f"{place}: no such model folder; give one that `save_pretrained` wrote, or a model of the package ({shipped}), "
-        f"or {PREFIX}owner/name"
+        f"{place}: no such model folder{meant}; give one that `save_pretrained` wrote, or a model of the package "
+        f"({', '.join(shipped)}), or {PREFIX}owner/name"
     )
 
 

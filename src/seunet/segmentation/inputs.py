@@ -107,7 +107,7 @@ def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:
 
 
 def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found | InputError]:
-    path = Path(text)
+    path = Path(text) if is_url(text) else Path(text := os.path.expanduser(text))
     if is_url(text):
         yield from _in_store(text, recursive, warnings)
     elif path.is_dir():
@@ -164,7 +164,7 @@ def _name_skipped(where: str, files: Sequence[Path], warnings: list[str]) -> Non
     if skipped:
         more = f" and {len(skipped) - NAMED_SKIPPED} more" if len(skipped) > NAMED_SKIPPED else ""
         named = ", ".join(skipped[:NAMED_SKIPPED])
-        warnings.append(f"{where}: skipped {named}{more}; convert to TIFF, or name a file itself to try it")
+        warnings.append(f"{where}: skipped {named}{more}; convert to TIFF")
 
 
 def _is_image(path: Path) -> bool:

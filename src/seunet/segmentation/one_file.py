@@ -35,7 +35,14 @@ from seunet.results.write import FoundObjects, write_objects, write_other_files
 from seunet.segmentation.inputs import Item
 from seunet.segmentation.label_image import Labelled, LabelSettings, label_image
 from seunet.segmentation.options import Choices, LeastArea, least_area
-from seunet.segmentation.regions import REGIONS_NAME, RegionCounts, Regions, read_regions, regions_file
+from seunet.segmentation.regions import (
+    REGIONS_NAME,
+    RegionCounts,
+    Regions,
+    check_within,
+    read_regions,
+    regions_file,
+)
 from seunet.segmentation.run_json import document_of, finished, forget, gap_lines, identity_of, note_scale
 from seunet.segmentation.scale_choice import ReadingPlan, known_scale, plan_for, scale_lines
 from seunet.segmentation.tiled.following import Follower
@@ -86,6 +93,7 @@ def segment_file(
         regions = None
         if choices.roi is not None:
             regions = read_regions(regions_file(choices.roi, item.name), (image.bounds.x, image.bounds.y))
+            check_within(regions, (image.levels[0].height_px, image.levels[0].width_px), image.name)
             identity["choices"]["roi"] = f"a file with sha256 {regions.sha256[:12]}"
         if choices.overwrite:
             forget(folder)

@@ -79,6 +79,16 @@ def read_regions(path: Path, offset: tuple[int, int] = (0, 0)) -> Regions:
     return Regions(tuple(found), sha256(data))
 
 
+def check_within(regions: Regions, size: tuple[int, int], name: str) -> None:
+    """Refuse regions of which none lies on an image of `size` (height, width): they are of another one."""
+    height, width = size
+    for region in regions.regions:
+        low, high = (limit(np.concatenate(region.rings), axis=0) for limit in (np.min, np.max))
+        if high[0] > 0 and high[1] > 0 and low[0] < width and low[1] < height:
+            return
+    raise InputError(f"--roi: no region lies on {name}, {width}×{height} px; give the regions of this image")
+
+
 def regions_file(roi: str, name: str) -> Path:
     """The file of one image: `roi` itself or, of a folder, NAME.geojson in it."""
     path = Path(roi)

@@ -36,7 +36,7 @@ def warm_up() -> Path:
     child = _start()
     for kernel in KERNELS:
         worker_address(*kernel)
-    if child.wait():
+    if child is None or child.wait():
         compile_results()  # here, where what is wrong is told
     return folder
 
@@ -45,7 +45,8 @@ def compile_beside() -> None:
     """Where the kernels were never compiled, compile the loops of the results in another process from now on."""
     if not all(worker_is_kept(*kernel) for kernel in KERNELS):
         child = _start()
-        atexit.register(_end, child)
+        if child is not None:
+            atexit.register(_end, child)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -69,9 +70,13 @@ def compile_results() -> None:
             write_results(folder / "smooth", labels, frame, picture, smooth=True)
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start() -> subprocess.Popen[bytes] | None:
+    """None where no process can be started: then what is needed is compiled when it is."""
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+    try:
+        return subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+    except OSError:
+        return None
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 from seunet.errors import InputError, SeunetError
@@ -61,14 +62,14 @@ def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] 
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name}: not UTF-8 text ({error.reason}); save it as CSV, UTF-8") from error
-    reader = csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(path, text), strict=True)
     try:
         lines = [[cell.strip() for cell in line] for line in reader if any(cell.strip() for cell in line)]
     except csv.Error as error:
         raise InputError(f"{path.name} line {reader.line_num}: {error}; save it as CSV again") from error
     if not lines:
         raise InputError(f"{path.name}: is empty; its first line must be {','.join(required)}")
-    header = lines[0]
+    header = [cell.lower() if cell.lower() in (*required, *optional) else cell for cell in lines[0]]
     _check_header(path, header, required, optional)
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(header):
@@ -76,10 +77,18 @@ def read_table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] 
     return [dict(zip(header, line, strict=True)) for line in lines[1:]]
 
 
+def _delimiter(path: Path, text: str) -> str:
+    """Spreadsheets of some languages write `;` where others write `,`."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return ";" if ";" in header and "," not in header else ","
+
+
 def number_in(text: str, where: str) -> float:
-    """A cell that must hold a number."""
+    """A cell that must hold a number, with a point, or with a comma that cannot be one of thousands."""
     try:
-        return float(text)
+        return float(text.replace(",", ".") if re.fullmatch(r"\d+,(\d{1,2}|\d{4,})", text) else text)
     except ValueError:
         raise InputError(f"{where} {text[:40]!r} is not a number; write it like 0.25") from None
 

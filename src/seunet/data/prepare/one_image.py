@@ -24,7 +24,10 @@ from seunet.storage.files import read_limited, sha256
 
 IGNORE_CODE = 255
 MAX_CODE = 65_535
-NOT_BINARY = "are neither 0 nor 1 or 255; save the mask without grey levels, or pass --class-map in place of --binary"
+NOT_BINARY = (
+    "are neither 0 nor 1 or 255; save the mask without grey levels, or leave out --binary "
+    "(numbered objects: --kind instances; classes: --class-map)"
+)
 CORRECTED = "corrected"
 """The source of an mpp that goes before what a file states, because the file is known to be wrong."""
 

@@ -157,5 +157,6 @@ def _own_folder(model: str | Path) -> Path:
     """The folder of a model that may be written to: not one of the package."""
     folder = model_folder(model)
     if BUILT_IN in folder.resolve().parents:
-        raise InputError(f"{model}: is a model of the package; copy its folder, and give the copy")
+        copy = f"seunet.load('{model}').save_pretrained('my-{model}')"
+        raise InputError(f"{model}: is a model of the package; make a copy (in Python: {copy}) and give that")
     return folder
