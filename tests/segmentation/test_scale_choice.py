@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import seunet
@@ -188,6 +190,9 @@ def test_a_run_says_where_its_scale_is_from_and_leaves_areas_in_um2_empty(folder
     assert document["scale"]["estimate"]["mpp"] == float(f"{expected.mpp:.3g}")
     assert document["magnification"]["relative_scale"] == 0.25 / document["scale"]["estimate"]["mpp"]
     assert document["clock"]["seconds_by_part"]["scale"] >= 0
+    assert document["model_given"] == str(folder)
+    assert document["versions"]["torch"] == torch.__version__
+    assert datetime.fromisoformat(document["clock"]["ended"]).tzinfo is not None
     (row,) = csv.DictReader((tmp_path / "out" / "summary.csv").read_text().splitlines())
     assert (row["mpp"], row["all_um2"], row["nucleus:area_um2"]) == ("", "", "")
     assert (row["scale_source"], row["estimated_mpp"], row["mpp_conflict"]) == ("estimated", f"{expected.mpp:.3g}", "")

@@ -29,7 +29,7 @@ prepare_app = typer.Typer(
 app.add_typer(prepare_app, name="prepare")
 
 # `readable=False`: what cannot be read is said by the rooms below, in one line and with the right exit code.
-SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="Folder of the images: your own, or what archives hold.")
+SOURCE = typer.Argument(..., readable=False, metavar="SRC", help="Folder of the images, or of what archives held.")
 DEST = typer.Argument(..., readable=False, metavar="DEST", help="A new or empty folder for the prepared set.")
 PREPARED = typer.Argument(..., readable=False, metavar="DEST", help="A prepared set.")
 WINDOW = typer.Option(

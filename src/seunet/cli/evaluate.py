@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seunet.models.unet_skeleton import ScaleUNet
 
 MODEL = typer.Argument(..., readable=False, metavar="MODEL", help="A model folder, or a model of the package: nuclei.")
-DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set; of `evaluate --agreement` a folder of images.")
+DATA = typer.Argument(..., readable=False, metavar="DATA", help="A prepared set; for evaluate --agreement: images.")
 OUT = typer.Option(..., "-o", "--out", readable=False, metavar="OUT", help="A folder for the report.")
 SPLIT = typer.Option("test", "--split", metavar="train|validation|test", help="The split to evaluate on.")
 IMAGES = typer.Option(None, "--images", metavar="NAME,…", help="Only these images of the split.")

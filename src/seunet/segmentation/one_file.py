@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import torch
 
 from seunet.images.facts import describe
 from seunet.images.image import Image
@@ -109,6 +113,9 @@ def segment_file(
         document["source"] = (
             Path(os.path.relpath(item.path, folder)).as_posix() if item.remote is None else shown(item.remote.url)
         )
+        document["model_given"] = choices.model
+        document["versions"] = {"python": platform.python_version(), "torch": torch.__version__}
+        document["clock"]["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
         document["clock"]["seconds_by_part"]["scale"] = round(estimated - opened, 2)
         document["clock"]["seconds"] = round(time.monotonic() - started, 2)
         write_text(folder / RUN_NAME, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
