@@ -274,3 +274,14 @@ def test_killed_anywhere_and_run_again_a_slide_has_the_same_bytes(model: Path, t
     assert seunet("segment", *options, "-o", tmp_path / "cut", "--no-progress").code == 0
     assert result_bytes(result) == result_bytes(tmp_path / "whole" / "slide")
     assert sorted(path.name for path in result.iterdir()) == sorted([*FILES, "run.json"])
+
+
+def test_objects_that_cover_nearly_all_are_doubted(disc_model: Path, tmp_path: Path) -> None:
+    Image.fromarray(np.full((60, 50, 3), 20, np.uint8)).save(tmp_path / "dark.png")
+    ran = seunet("segment", tmp_path / "dark.png", "-m", disc_model, "-o", tmp_path / "out", "--no-progress")
+    assert ran.code == 0
+    doubt = "nucleus covers 100% of what was analysed; look at overlay.png: is it H&E, of 8 bits?"
+    assert f"note: dark.png: {doubt}\n" in ran.err
+    assert doubt in json.loads((tmp_path / "out" / "dark" / "run.json").read_text())["notes"]
+    Image.fromarray(discs(64, 80, np.random.default_rng(0))).save(tmp_path / "tissue.png")
+    assert "covers" not in seunet("segment", tmp_path / "tissue.png", "-m", disc_model, "-o", tmp_path / "out").err

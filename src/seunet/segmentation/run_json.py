@@ -23,6 +23,8 @@ from seunet.storage.output_folder import first_difference
 
 FORMAT: Final = "seunet-run/1"
 LINES_SHOWN: Final = 5
+CROWDED: Final = 0.8
+"""The share of the pixels beyond which objects are doubted; nuclei cover two thirds of the densest tissue."""
 
 OLDER_NOTE: Final = (
     "was made by an earlier edition: objects from 10 px of the network's grid on are listed, and labels.tif is on that "
@@ -54,6 +56,17 @@ def identity_of(
     }
 
 
+def _doubts(found: Labelled, frame: Frame) -> list[str]:
+    """A line where objects take nearly all pixels: other images than the model has learnt from look so."""
+    analysed = max(sum(found.pixels_by_class), 1)
+    shares = {code: found.pixels_by_class[code] / analysed for code in frame.object_codes if code not in frame.regions}
+    return [
+        f"{frame.class_names[code]} covers {share:.0%} of what was analysed; look at overlay.png: is it H&E, of 8 bits?"
+        for code, share in shares.items()
+        if share > CROWDED
+    ]
+
+
 def document_of(
     identity: dict[str, Any],
     found: Labelled,
@@ -74,6 +87,7 @@ def document_of(
         notes.append("no tissue was found; --no-tissue looks at everything")
     if least.note is not None:
         notes.append(least.note)
+    notes += _doubts(found, frame)
     if tally.cut:
         notes.append(f"{tally.cut} objects were too large and are cut into parts")
     return {
