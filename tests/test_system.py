@@ -66,7 +66,7 @@ def test_where_nothing_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch
     assert private_folder("ours") is None
 
 
-COMMAND = "from seunet.cli import main; main.get_command = lambda app: lambda: __import__('matplotlib'); main.main()"
+COMMAND = "from seunet.cli import main; main.called = lambda: __import__('matplotlib'); main.main()"
 OVERLAY = "from seunet.results.pictures.legend import _font; _font()"
 SHADES = "from seunet.results.pictures.legend import shades; shades(2)"
 

@@ -175,16 +175,16 @@ def test_connected_parts_are_those_of_another_program() -> None:
 
 
 def test_qupath_finds_the_pixel_size_and_the_channels_where_it_looks(tmp_path: Path) -> None:
-    write_export(choose("nuclei", scale=2.0), tmp_path / "out", "qupath")
+    write_export(choose("nuclei", scale=1.5), tmp_path / "out", "qupath")
     read = yaml.safe_load((tmp_path / "out" / "rdf.yaml").read_text())
-    assert [axis["step"] for axis in read["config"]["qupath"]["axes"]] == [0.126, 0.126]
+    assert [axis["step"] for axis in read["config"]["qupath"]["axes"]] == [0.168, 0.168]
     (given,), (result,) = read["inputs"], read["outputs"]
     assert given["axes"] == result["axes"] == "bcyx"
     assert given["shape"]["min"][1] == 3
     assert given["shape"]["step"][1] != 1  # which would mean any number of channels
     assert round(2 * result["shape"]["offset"][1]) == 1
     assert (tmp_path / "out" / f"{read['name']}_README.md").is_file()
-    assert json.loads((tmp_path / "out" / "export.json").read_text())["mpp"] == 0.126
+    assert json.loads((tmp_path / "out" / "export.json").read_text())["mpp"] == 0.168
 
 
 def test_a_model_without_mpp_is_not_for_qupath(tmp_path: Path) -> None:
