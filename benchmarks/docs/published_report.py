@@ -97,11 +97,25 @@ def bcss_hours() -> str:
     return f"{markdown_table(header, rows)}\n\n{source(report)}"
 
 
+def surroundings() -> str:
+    """What surrounds the image, and how much windows of other sizes then matter."""
+    report = results("surroundings")
+    ious = report["iou_percent"]
+    sides = list(next(iter(ious.values())))
+    rows = [
+        (name, *(f"{found[side]:.2f}" for side in sides), f"{max(found.values()) - min(found.values()):.2f}")
+        for name, found in ious.items()
+    ]
+    header = ["IoU, % in windows of", *(f"{side} px" for side in sides), "range"]
+    return f"{markdown_table(header, rows)}\n\n{source(report)}"
+
+
 KEPT = [name for name in PROTOCOLS if (RESULTS / name / "measured").is_dir()]
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     page_of(name): {"report": partial(report_text, name)} for name in KEPT
 }
 BLOCKS.setdefault(page_of("bcss-patches"), {})["hours"] = bcss_hours
+BLOCKS.setdefault(page_of("monuseg-cpu"), {})["surroundings"] = surroundings
 
 
 def parser() -> argparse.ArgumentParser:

@@ -49,9 +49,13 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> InputError:
     InputError("unknown preset 'papr'; did you mean 'paper'? (known: geometric, paper)")
     """
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return InputError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")
+    return InputError(f"unknown {what} {name!r}{nearest_known(name, names)} (known: {', '.join(names)})")
+
+
+def nearest_known(name: object, known: Iterable[str], likeness: float = 0.5) -> str:
+    """`; did you mean 'paper'?`, or nothing where none of `known` is like `name`."""
+    near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=likeness)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def check_known(what: str, name: object, known: Collection[str]) -> None:

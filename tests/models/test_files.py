@@ -242,7 +242,7 @@ def test_a_huge_config_is_refused(folder: Path) -> None:
 def test_a_missing_folder_or_file_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="no such model folder; give one that `save_pretrained` wrote"):
         seunet.load(tmp_path / "nowhere")
-    with pytest.raises(ModelFileError, match="Nucleii: no such model folder; did you mean nuclei"):
+    with pytest.raises(ModelFileError, match="Nucleii: no such model folder; did you mean 'nuclei'"):
         seunet.load("Nucleii")
     run = Path(shutil.copytree(folder, tmp_path / "run" / "model")).parent
     with pytest.raises(ModelFileError, match=r"run: is the folder of a run; its model is .*model"):

@@ -6,11 +6,10 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from seunet.errors import ModelFileError
+from seunet.errors import ModelFileError, nearest_known
 from seunet.hub.fetch import Wanted, fetch_files
 from seunet.hub.repository import PREFIX, is_on_hub, parsed
 from seunet.limits import MAX_MODEL_BYTES
@@ -68,8 +67,7 @@ def model_place(name_or_folder: str | os.PathLike[str], fetch: Callable[[str], P
             raise ModelFileError(f"{place}: is the folder of a run; its model is {place / 'model'}")
         return Place(place)
     shipped = built_in_models()
-    near = get_close_matches(os.fspath(name_or_folder).lower(), shipped, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    meant = nearest_known(os.fspath(name_or_folder).lower(), shipped, likeness=0.6).removesuffix("?")
     raise ModelFileError(
         f"{place}: no such model folder{meant}; give one that `save_pretrained` wrote, or a model of the package "
         f"({', '.join(shipped)}), or {PREFIX}owner/name"

@@ -107,7 +107,8 @@ def find_inputs(inputs: Sequence[str], recursive: bool = False) -> Inputs:
 
 
 def _expand(text: str, recursive: bool, warnings: list[str]) -> Iterator[_Found | InputError]:
-    path = Path(text) if is_url(text) else Path(text := os.path.expanduser(text))
+    text = text if is_url(text) else os.path.expanduser(text)
+    path = Path(text)
     if is_url(text):
         yield from _in_store(text, recursive, warnings)
     elif path.is_dir():

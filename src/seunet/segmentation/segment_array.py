@@ -123,10 +123,9 @@ def _predicted(
         heads[place] = found.heads + np.uint8(network.only_head or 0)
         if rim is not None:
             rim[place] = found.rim
-        pixels = given.part.pixels[tile.rows.within(given.held[0]), tile.columns.within(given.held[1])]
         whole = np.ones(found.labels.shape, dtype=np.bool_)
         analysed = whole if tissue is None else tissue.mask(tile.rows, tile.columns, frame.scale_to_level0)
-        density = haematoxylin_density(pixels)
+        density = haematoxylin_density(given.own_pixels)
         for name, block in tile_blocks(found, names, analysed, ~whole, frame.background or 0, density).items():
             planes[name][place] = block
     said = Maps(probabilities, confidence, heads, rim)

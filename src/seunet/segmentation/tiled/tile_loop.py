@@ -110,7 +110,7 @@ class TileLoop:
         tile, mine = given.tile, gaps_within(given.part.gaps, given.tile.rows, given.tile.columns)
         unread, inside = _unread(tile, mine), self._inside(tile)
         masks = _Masks(_analysed(tile, unread, self.tissue, self.downsample) & inside, unread, inside)
-        pixels = given.part.pixels[tile.rows.within(given.held[0]), tile.columns.within(given.held[1])]
+        pixels = given.own_pixels
         written: list[Future[None]] = []
 
         def ready(said: Prediction, rows: Span) -> None:

@@ -52,6 +52,12 @@ class TileInput(NamedTuple):
     held: Area
     part: RasterPart
 
+    @property
+    def own_pixels(self) -> RgbArray:
+        """Those of the tile alone."""
+        rows, columns = self.held
+        return self.part.pixels[self.tile.rows.within(rows), self.tile.columns.within(columns)]
+
 
 class HeadwiseNetwork:
     """A model with frozen weights that predicts parts of an image as if it had seen the whole.
